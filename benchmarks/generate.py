@@ -23,7 +23,6 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.release_format import ReleasedModel
-from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, WrittenAnswers
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -97,7 +96,7 @@ class OurDecoding:
     """
 
     def __init__(self, config: ExperimentConfig, params: Any) -> None:
-        step = Experiment.build(config).forward_step
+        step, self._backbone = Experiment.build(config).forward_step, config.model.backbone
         self._decoding = DecodingPrograms(step, ())
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
         stored = jax.device_put(step.form.to_stored(params), layout)
@@ -106,7 +105,7 @@ class OurDecoding:
     def generate_answers(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
         """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""
         began = time.perf_counter()
-        batch, slots = _pack_prompts(prompts)
+        batch, slots = _pack_prompts(prompts, self._backbone)
         limits = [ANSWER] * len(slots)
         columns = AnswerColumns.from_prompts(
             slots, range(len(slots)), self._decoding.columns_unit, limits
@@ -117,15 +116,15 @@ class OurDecoding:
         return written, time.perf_counter() - began - written.compile_seconds
 
 
-def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[PromptSlot]]:
+def _pack_prompts(prompts: Tokens, backbone: str) -> tuple[PackedBatch, list[PromptSlot]]:
     """Prompts in a row each, and their places."""
     count, length = prompts.shape
-    spec = TokenSpec(BACKBONE)
+    spec = TokenSpec(backbone)
     rows = spec.empty_rows((count, length), [])
     rows.inputs[:] = prompts
     for row in range(count):
         spec.write(rows, row, 0, 1, length)
-    return PackedBatch({BACKBONE: rows}), [
+    return PackedBatch({backbone: rows}), [
         PromptSlot(row, row, 0, length, 1, ()) for row in range(count)
     ]
 

@@ -28,7 +28,6 @@ from data.rows.spec import MediaRowSpec
 from data.sample import Lengths, MediumLengths
 from mllm_jax.config.inputs import longest_medium, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.flops import module_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, UnevenLoads
@@ -172,6 +171,7 @@ def _draw_samples(
 ) -> Iterator[Lengths]:
     """So many samples."""
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
+    backbone = config.model.backbone
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
     ways = [_MediaDraw.for_encoder(config, spec) for spec in media_specs(config.model)]
@@ -184,13 +184,13 @@ def _draw_samples(
     # So many samples have media that the share of all tokens is the wanted one.
     media_tokens = np.array([outputs for _, outputs in drawn_samples])[order]
     longer = (
-        np.array([lengths.total(BACKBONE) for lengths, _ in drawn_samples])[order]
+        np.array([lengths.total(backbone) for lengths, _ in drawn_samples])[order]
         - text_tokens[order]
     )
     below_share = np.cumsum(media_tokens) - share * np.cumsum(longer) < share * text_tokens.sum()
     chosen = set(order[: 1 + int(below_share.sum())].tolist())
     for i, (lengths, _) in enumerate(drawn_samples):
-        yield lengths if i in chosen else _sample_lengths(int(text_tokens[i]), {})
+        yield lengths if i in chosen else _sample_lengths(backbone, int(text_tokens[i]), {})
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,12 @@ class _MediaDraw:
     """Samples with media of one encoder, all as long as can be.
 
     Attributes:
-        encoder: name of the encoder.
+        backbone, encoder: names of the backbone and of the encoder.
         positions, outputs: input positions and outputs of a medium.
-        row: tokens of a row of the decoder.
+        row: tokens of a row of the backbone.
     """
 
+    backbone: str
     encoder: str
     positions: int
     outputs: int
@@ -212,7 +213,8 @@ class _MediaDraw:
     def for_encoder(cls, config: ExperimentConfig, spec: MediaRowSpec) -> _MediaDraw:
         positions = longest_medium(config, spec.name)
         tokens = config.data.budgets["tokens"]
-        return cls(spec.module, positions, positions // spec.reduction, tokens)
+        outputs = positions // spec.reduction
+        return cls(config.model.backbone, spec.module, positions, outputs, tokens)
 
     def draw_sample(self, tokens: float, share: float, more: float) -> tuple[Lengths, int]:
         """A sample of about so many tokens, with a medium at least, and its outputs.
@@ -226,9 +228,12 @@ class _MediaDraw:
         starts = tuple(range(0, media_tokens, self.outputs))
         media = {self.encoder: (MediumLengths(self.positions),) * count}
         total = max(round(tokens), ceil(media_tokens / share))
-        return replace(_sample_lengths(total, media), starts={self.encoder: starts}), media_tokens
+        lengths = _sample_lengths(self.backbone, total, media)
+        return replace(lengths, starts={self.encoder: starts}), media_tokens
 
 
-def _sample_lengths(tokens: int, media: Mapping[str, tuple[MediumLengths, ...]]) -> Lengths:
+def _sample_lengths(
+    backbone: str, tokens: int, media: Mapping[str, tuple[MediumLengths, ...]]
+) -> Lengths:
     """Lengths of a sample of so many tokens."""
-    return Lengths({BACKBONE: (MediumLengths(tokens),), **media})
+    return Lengths({backbone: (MediumLengths(tokens),), **media})
