@@ -25,7 +25,7 @@ from data.planning.layout import SamplePlacement, lay_out
 from data.planning.packing import make_capacity
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Example, Grid, Sample, Turn
-from mllm_jax.check.verify import compare_gradients, initial_parameters
+from mllm_jax.check.verify import compare_gradients
 from mllm_jax.config.inputs import released_of, row_specs
 from mllm_jax.families import registry
 from mllm_jax.hf_format.files import PretrainedError
@@ -143,11 +143,6 @@ def model() -> ModelConfig:
     )
 
 
-@cache
-def parameters() -> Any:
-    return jax.tree.map(lambda x: 2 * x, initial_parameters(model(), seed=0))
-
-
 def samples() -> list[Sample]:
     """Two conversations, the first of which has two images."""
     images = [NoiseImage(size, seed) for seed, size in enumerate(SIZES)]
@@ -212,7 +207,7 @@ def test_classes_that_no_family_has_are_refused(processor: Processor, tmp_path: 
 def test_packed_samples_are_as_if_alone(processor: Processor) -> None:
     examples = [processor.process(sample) for sample in samples()]
     plans = dict.fromkeys(("decoder", "vision"), ParallelPlan())
-    step: CompiledOnce = CompiledOnce.under(model(), plans, parameters())
+    step: CompiledOnce = CompiledOnce.under(model(), plans, towers.parameters(model()))
     one_row, two_rows = (packed(processor, examples, rows)[0] for rows in ([0, 0], [1, 0]))
     result = compare_gradients(step([one_row]), step([two_rows]))
     assert result.loss_error < 1e-6, result
@@ -230,7 +225,7 @@ def test_a_token_after_a_cache_is_as_in_its_whole_row(processor: Processor) -> N
     length, cached = placement.lengths.total("decoder"), CachedDecoder(model(), MeshView())
     text, images = (replace(batch.rows[name], targets={}) for name in ("decoder", "vision"))
 
-    @jax.jit
+    @towers.quick
     def both(params: Any, text: ModuleRows, images: ModuleRows) -> tuple[jax.Array, ...]:
         decoder = params["decoder"]
         outputs = towers.encode(params["vision"], "vision", images, model(), MeshView())
@@ -248,6 +243,8 @@ def test_a_token_after_a_cache_is_as_in_its_whole_row(processor: Processor) -> N
         hidden, _ = cached.forward_cached(split, last, None, cache, jnp.int32(length - 1))
         return expected[0, length - 1], hidden[0, 0], place
 
-    expected, hidden, place = both(parameters(), *jax.tree.map(jnp.asarray, (text, images)))
+    expected, hidden, place = both(
+        towers.parameters(model()), *jax.tree.map(jnp.asarray, (text, images))
+    )
     np.testing.assert_allclose(hidden, expected, rtol=2e-5, atol=2e-5)
     assert int(place[0, 0]) == text.positions[0, length - 1, 0]
