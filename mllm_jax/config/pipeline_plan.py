@@ -79,7 +79,7 @@ class PipelinePlan:
     def stage_layers(self, model: ModelConfig) -> StageLayers:
         """Layers of the decoder over stages and chunks."""
         decoder, schedule = model.backbone_config, self.schedule
-        return StageLayers(decoder.layers, schedule.stages, schedule.chunks, decoder.period)
+        return StageLayers(decoder.layers, schedule.stages, schedule.stage_chunks, decoder.period)
 
 
 def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
@@ -90,12 +90,12 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
     """
     layers, period = model.backbone_config.layers, model.backbone_config.period
     key = f"model.{model.key(model.backbone)}"
-    runs = schedule.stages * schedule.chunks * period
+    runs = schedule.stages * schedule.stage_chunks * period
     if layers % runs and not pad:
         repeated = f" x {period} layers of {key}.pattern" if period > 1 else ""
         raise ScheduleError(
-            f"{key}.layers: {layers} is not a multiple of {runs}, stages "
-            f"{schedule.stages} x chunks {schedule.chunks}{repeated}; choose other degrees, or "
+            f"{key}.layers: {layers} is not a multiple of {runs}, stages {schedule.stages} x "
+            f"chunks {schedule.stage_chunks}{repeated}; choose other degrees, or "
             "schedule.pad_layers: true"
         )
     for module in schedule.sources:

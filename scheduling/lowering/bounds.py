@@ -201,8 +201,8 @@ class ScheduleBounds:
         return self.backbone.stages.stages
 
     @property
-    def chunks(self) -> int:
-        """Number of virtual chunks of a stage of the backbone."""
+    def stage_chunks(self) -> int:
+        """Number of chunks of each stage of the backbone."""
         return self.backbone.stages.stage_chunks
 
     def feed_of(self, source: str) -> FeedBounds:
@@ -428,7 +428,7 @@ class ScheduleBounds:
         feeds: Sequence[FeedBounds],
     ) -> None:
         """Raise ScheduleError if another schedule differs in what all schedules of bounds share."""
-        for what in ("stages", "chunks", "microbatches"):
+        for what in ("stages", "stage_chunks", "microbatches"):
             _refuse_other(what, getattr(other, what), getattr(self, what))
         _refuse_other("modules", _module_stages(modules), _module_stages(self.modules))
         _refuse_other("remat", _remat_policies(modules), _remat_policies(self.modules))

@@ -200,7 +200,7 @@ def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
     """All work divided by the stages, in the unit of `costs`: no step with this work is shorter."""
     name, count = schedule.backbone.name, schedule.microbatches
     kinds = [kind for module, kind in schedule.task_arrays.keys if module == name]
-    of_stage = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
+    of_stage = schedule.stage_chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
     others = sum(
         schedule.microbatches_of(module.name) * _module_work(module, costs)
         for module in schedule.sources

@@ -49,10 +49,14 @@ def _make_checked(
     backbone: str,
 ) -> Schedule:
     schedule = make(stages, chunks, microbatches)
-    sizes = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
-    for name, size in sizes.items():
-        if getattr(schedule, name) != size:
-            raise ScheduleError(f"{name}: {getattr(schedule, name)} is refused; valid: {size}")
+    sizes = {
+        "stages": (schedule.stages, stages),
+        "chunks of a stage": (schedule.stage_chunks, chunks),
+        "microbatches": (schedule.microbatches, microbatches),
+    }
+    for name, (size, valid) in sizes.items():
+        if size != valid:
+            raise ScheduleError(f"{name}: {size} is refused; valid: {valid}")
     if schedule.sources:
         names = ", ".join(module.name for module in schedule.sources)
         raise ScheduleError(f"modules: {names} are refused; valid: the backbone alone")

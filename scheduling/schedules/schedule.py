@@ -116,8 +116,8 @@ class Schedule:
         return self.backbone.stages
 
     @property
-    def chunks(self) -> int:
-        """Number of virtual chunks of a stage of the backbone."""
+    def stage_chunks(self) -> int:
+        """Number of chunks of each stage of the backbone."""
         return self.backbone.stage_chunks
 
     def module_named(self, name: str) -> ModuleStages:

@@ -50,7 +50,7 @@ def chosen(
     decoder: Schedule, share: float, factor: float = 2.0, /, **cut: Any
 ) -> tuple[ModuleStages, TaskCosts]:
     """A typical encoder with as many of 24 layers in a piece as suit the decoder."""
-    stages, chunks = decoder.stages, decoder.chunks
+    stages, chunks = decoder.stages, decoder.stage_chunks
     cuts = {}
     for pieces in (n for n in (1, 2, 3, 4, 6, 8, 12, 24) if n % cut.get("stages", 1) == 0):
         encoder, costs = typical(stages, chunks, share, pieces, factor, **cut)

@@ -85,7 +85,7 @@ def test_the_function_of_a_wrong_schedule_is_named(
 
 def test_other_sizes_than_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: interleaved_schedule(p, m, v))
-    with pytest.raises(ScheduleError, match="chunks: 4 is refused; valid: 1"):
+    with pytest.raises(ScheduleError, match="chunks of a stage: 4 is refused; valid: 1"):
         backbone_schedule("mine", 2, 1, 4)
 
 
@@ -106,7 +106,7 @@ def test_an_unknown_name_is_refused() -> None:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_function_takes_sizes_in_one_order(name: str) -> None:
     schedule = SCHEDULES[name](2, 3, 4)
-    assert (schedule.stages, schedule.chunks, schedule.microbatches) == (2, 3, 4)
+    assert (schedule.stages, schedule.stage_chunks, schedule.microbatches) == (2, 3, 4)
 
 
 def test_a_schedule_says_the_name_of_its_backbone() -> None:

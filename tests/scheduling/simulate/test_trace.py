@@ -280,7 +280,7 @@ def test_the_legend_explains_every_shade_and_band(table: Schedule) -> None:
         names = [text.get_text() for text in legend.get_texts()]
         shared = any(len(span.tasks) > 1 and span.head is None for span in lines.spans)
         assert ("tasks of one tick" in names) == shared
-        chunks = table.chunks > 1
+        chunks = table.stage_chunks > 1
         assert ("decoder forward (even, odd chunks)" in names) == chunks
         assert ("decoder forward" in names) != chunks
 
