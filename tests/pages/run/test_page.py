@@ -137,7 +137,7 @@ def test_a_run_of_an_earlier_version_has_neither_plan_nor_schedule(tmp_path: Pat
 
 def test_a_decoder_of_one_stage_has_no_schedule(tmp_path: Path) -> None:
     own = begun(tmp_path, parallel__decoder={"data": 4})
-    assert "The decoder has one stage" in render_page(read_run(own.run.path))
+    assert "The backbone has one stage" in render_page(read_run(own.run.path))
 
 
 def test_the_page_is_whole_and_names_nothing_outside_itself(tmp_path: Path) -> None:
