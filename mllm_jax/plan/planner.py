@@ -181,7 +181,7 @@ class PlanSearch:
         rows = self.workload.rows // strategy.microbatches
         # Without stages there is no pipeline whose step could be traced.
         traced = config.run.trace_step if strategy.backbone.stage > 1 else None
-        checked = config.train.check_schedules and bool(self._own_microbatches(strategy))
+        checked = config.train.check_schedules and bool(self._independent_microbatches(strategy))
         train = {"accumulate": strategy.microbatches, "check_schedules": checked}
         return config.model_copy(
             update={
@@ -215,7 +215,7 @@ class PlanSearch:
         chunks |= {strategy.backbone_name: strategy.chunks}
         return default.model_copy(
             update={
-                **self._own_microbatches(strategy),
+                **self._independent_microbatches(strategy),
                 "kind": strategy.kind,
                 "chunks": chunks,
                 "placement": strategy.placement,
@@ -225,7 +225,7 @@ class PlanSearch:
             }
         )
 
-    def _own_microbatches(self, strategy: Strategy) -> dict[str, Any]:
+    def _independent_microbatches(self, strategy: Strategy) -> dict[str, Any]:
         """The keys of independent microbatches of encoders, which only encoders in bubbles have."""
         if not _fills_bubbles(strategy):
             return {}

@@ -213,7 +213,7 @@ class _Execution:
         """Follow the values of the program through all ticks."""
         for stage, buffer, slot, value in self._carried_outputs(0):
             self._write_slot(stage, buffer, slot, value)
-        moves, meets = self.moves, self.schedule.stage_syncs.tolist()
+        moves, syncs = self.moves, self.schedule.stage_syncs.tolist()
         entering = {last: tick for tick, last in enumerate(self.schedule.last_sync.tolist())}
         self._enter_microbatch(entering.get(-1))
         for tick, row in enumerate(self.schedule.ticks):
@@ -221,7 +221,7 @@ class _Execution:
             self._apply_accesses(self._read_slot, moves.tick_reads(row))
             self._apply_accesses(self._write_slot, moves.tick_writes(row))
             self._return_gradients(row)
-            if meets[tick]:
+            if syncs[tick]:
                 self._enter_microbatch(entering.get(tick))
         for stage, buffer, slot, value in self._carried_outputs(self.schedule.microbatches):
             self._read_slot(stage, buffer, slot, value)

@@ -123,9 +123,9 @@ class ScheduleBuilder:
 
     def step_length(self, gather: float, scatter: float) -> float:
         """Length of the step with its ends, also where no ticks stand for them."""
-        meets, work = self._stage_syncs(), self.load.max(axis=1)
+        syncs, work = self._stage_syncs(), self.load.max(axis=1)
         span = np.flatnonzero(self.source >= 0)
-        start = int(np.flatnonzero(meets[: span[0]]).max(initial=-1)) + 1
+        start = int(np.flatnonzero(syncs[: span[0]]).max(initial=-1)) + 1
         before, after = work[:start].sum(), work[span[-1] + 1 :].sum()
         middle = work[start : span[-1] + 1].sum()
         return float(max(before, gather) + middle + max(after, scatter)) + self.shared
@@ -198,8 +198,8 @@ class ScheduleBuilder:
 
     def merge_unsynced(self) -> ScheduleBuilder:
         """A copy in which every tick without a stage sync at its end is merged with the next."""
-        meets = self._stage_syncs()
-        new = np.cumsum(meets) - meets
+        syncs = self._stage_syncs()
+        new = np.cumsum(syncs) - syncs
         first = np.flatnonzero(np.diff(new, prepend=-1))
         last = np.append(first[1:], len(new)) - 1
         return replace(
@@ -225,8 +225,8 @@ class ScheduleBuilder:
             np.add.at(load, (row, stage), cost)
             np.subtract.at(backbone, (tick, stage), cost)
         load[last] += backbone
-        meets = self._find_syncs(last, dict(zip(parts, rows, strict=True)))
-        segment = np.flatnonzero(np.diff(np.cumsum(meets) - meets, prepend=-1))
+        syncs = self._find_syncs(last, dict(zip(parts, rows, strict=True)))
+        segment = np.flatnonzero(np.diff(np.cumsum(syncs) - syncs, prepend=-1))
         floor = np.zeros(len(load))
         floor[last] = self.floor
         longest = np.add.reduceat(load, segment).max(axis=1)
@@ -258,24 +258,24 @@ class ScheduleBuilder:
         Args:
             places: the row of each task.
         """
-        meets = np.zeros(int(last[-1]) + 1, bool)
+        syncs = np.zeros(int(last[-1]) + 1, bool)
         # All stages wait for the parameters; the scatter is the last tick.
-        meets[last[(self.source >= 0) | (self.floor > 0)]] = True
+        syncs[last[(self.source >= 0) | (self.floor > 0)]] = True
         entry = last[np.flatnonzero(self.source >= 0)[self.first[F]]]
         encoded = np.full(len(entry), -1)
         for part, tick in places.items():
             microbatch, chunk = part.tasks.T
             if part.queue.moves_between_stages:
-                meets[tick] = True
+                syncs[tick] = True
             if part.queue.kind.forward and not part.queue.prefetch:
                 feed, last = part.queue.feed, chunk == part.queue.module.chunks - 1
                 done = np.full(feed.source_count(len(entry)), -1)
                 done[microbatch[last]] = tick[last]
                 sources, targets = feed.microbatch_pairs(len(entry))
                 np.maximum.at(encoded, targets, done[sources])
-        before = np.concatenate([[-1], last_true_index(meets)])[entry]
-        meets[encoded[before < encoded]] = True
-        return meets
+        before = np.concatenate([[-1], last_true_index(syncs)])[entry]
+        syncs[encoded[before < encoded]] = True
+        return syncs
 
     def build_schedule(self, modules: Sequence[ModuleStages], feeds: Sequence[Feed]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""

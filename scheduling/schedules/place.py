@@ -198,13 +198,13 @@ class _TaskPlacer:
 
     def _run_round(self, tick: int, everyone: bool) -> None:
         """Runs a round if one is due, or if `everyone` is to run the chunks that it has."""
-        is_beside = self.ticks[-1] >= 0
-        counts = (self.reserved_before if is_beside else self.before)[tick]
+        shares_tick = self.ticks[-1] >= 0
+        counts = (self.reserved_before if shares_tick else self.before)[tick]
         if not (everyone or self._is_round_due(counts)):
             return
         for stage in self.active:
             spare = self.pending[stage] > counts[stage]
-            blocked = is_beside and self.occupied[tick, stage]
+            blocked = shares_tick and self.occupied[tick, stage]
             if self.pending[stage] and (spare or everyone) and not blocked:
                 self.need[stage] -= spare
                 self._run_next(stage)

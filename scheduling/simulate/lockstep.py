@@ -181,12 +181,12 @@ class _LockstepReplica:
 
     def _run_ticks(self, ticks: range) -> None:
         seconds = np.array([task.seconds for task in self.known])[self.which]
-        meets = self.schedule.stage_syncs.tolist()
+        is_sync = self.schedule.stage_syncs.tolist()
         for tick in ticks:
             self.starts[tick] = self.clocks
             self.clocks += seconds[tick]
             self.ends[tick] = self.clocks
-            if meets[tick]:
+            if is_sync[tick]:
                 self._sync_stages(tick)
             self.done[tick] = self.clocks.max()
 

@@ -37,7 +37,7 @@ def pipeline_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     placing = [*_first_stage(config), *_check_live_outputs(config), *_of_bubbles_alone(config)]
     further = [
         *_independent_microbatches(config),
-        *_weights_apart(config),
+        *_check_split_weights(config),
         *_check_objectives(config),
     ]
     return [*_check_hardware(config), *_check_module_names(config), *layers, *placing, *further]
@@ -133,7 +133,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[ConfigProblem]:
             yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
 
 
-def _weights_apart(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+def _check_split_weights(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """A decoder with split weight gradients has some."""
     key, kind = "schedule.kind", config.schedule.kind
     if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen(config.model.backbone):

@@ -131,15 +131,15 @@ class _Advice:
 
     def __init__(self, config: ExperimentConfig, checks: Checks) -> None:
         self._config, self._checks = config, checks
-        self._found = list(checks(config))
+        self._problems = list(checks(config))
         #: Keys of problems that no value solves.
-        self._stay = {problem.key for problem in self._found if not problem.candidates()}
+        self._stay = {problem.key for problem in self._problems if not problem.candidates()}
         self._tries = TRIES
 
     def advised_problems(self) -> list[ConfigProblem]:
         """The problems with their choices."""
         repair = self._find_repair()
-        return [self._with_choices(problem, repair) for problem in self._found]
+        return [self._with_choices(problem, repair) for problem in self._problems]
 
     def _with_choices(
         self, problem: ConfigProblem, repair: dict[str, ProblemChoice] | None
@@ -156,7 +156,7 @@ class _Advice:
         if repair is not None:
             return repair
         self._tries = TRIES
-        known = {problem.key for problem in self._found}
+        known = {problem.key for problem in self._problems}
         start = self._complete_choice(self._config, data_alone(self._config), known, BESIDE)
         return self._repair_from(start) if start else None
 
@@ -167,7 +167,7 @@ class _Advice:
         """
         repair, choices_made = dict[str, ProblemChoice](), [start] if start else []
         current = change_config(self._config, start.changes if start else {}) or self._config
-        for listed in self._found:
+        for listed in self._problems:
             if listed.key in self._stay:
                 continue
             problem = _problem_with_key(self._checks(current), listed.key)
