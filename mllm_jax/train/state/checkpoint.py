@@ -402,7 +402,7 @@ def report_write_progress(directory: Path) -> Iterator[None]:
         known = 0
         while not over.wait(POLL_SECONDS):
             size = _unfinished_bytes(directory)
-            if size != known:
+            if size > known:
                 current_peers().note_activity(_format_written(size), limited=False)
             known = size
 
