@@ -2,33 +2,34 @@
 
 Media have been assigned to the rows of their decoder microbatches. Each row of an encoder then
 takes the media of all microbatches of the step one after the other, and goes on in the next of the
-encoder's own microbatches, a *unit*, where its budget ends. Media never change their rows, so that
+encoder's microbatches where its budget ends. Media never change their rows, so that
 no other rank has to read them::
 
     row 0 of microbatches 0 1 2     aaaaa.....  bb........  ccccc.....
-    row 0 of units 0 1              aaaaabb...  ccccc.....
+    row 0 of encoder microbatches   aaaaabb...  ccccc.....
 
-So the number of units follows the load of the step. A unit may feed several decoder microbatches,
-and a microbatch may be fed by several units.
+So the number of encoder microbatches follows the load of the step. An encoder microbatch may feed
+several decoder microbatches, and a microbatch may be fed by several encoder microbatches.
 
-A unit may have several rows for each row of a microbatch, over which the media of that row are
-spread; so an encoder can be distributed over more ranks than a microbatch has rows::
+An encoder microbatch may have several rows for each row of a microbatch, over which the media of
+that row are spread; so an encoder can be distributed over more ranks than a microbatch has rows::
 
     row 0 of microbatches 0 1 2     aaaaabbbcc  ddeeee....  ffffff....
-    row 0 of units 0 1              aaaaa       eeee
-    row 1 of units 0 1              bbbccdd     ffffff
+    row 0 of encoder microbatches   aaaaa       eeee
+    row 1 of encoder microbatches   bbbccdd     ffffff
 
-Where rows fill unevenly, a unit may hold early media of a full row and late ones of an empty row,
-and so feed many microbatches. Rows that go on *together* skip to the unit which the furthest row
-had reached before the microbatch. That may take more units, but of any two neighbours the second
-feeds nothing before the last microbatch that the first one feeds::
+Where rows fill unevenly, an encoder microbatch may hold early media of a full row and late ones of
+an empty row, and so feed many microbatches. Rows that go on *together* skip to the encoder
+microbatch which the furthest row had reached before the microbatch. That may take more encoder
+microbatches, but of any two neighbours the second feeds nothing before the last microbatch that the
+first one feeds::
 
     row 0 of microbatches 0 1 2     aaaaa.....  bbbbbbb...  ..........
     row 1 of microbatches 0 1 2     ..........  ..........  ccccc.....
-    units 0 1, alone                aaaaa       bbbbbbb        unit 0 feeds 0, 1 and 2
-                                    ccccc       .......        unit 1 feeds 1
-    units 0 1, together             aaaaa       bbbbbbb        unit 0 feeds 0
-                                    .....       ccccc..        unit 1 feeds 1 and 2
+    microbatches 0 1, alone         aaaaa       bbbbbbb        0 feeds 0, 1 and 2
+                                    ccccc       .......        1 feeds 1
+    microbatches 0 1, together      aaaaa       bbbbbbb        0 feeds 0
+                                    .....       ccccc..        1 feeds 1 and 2
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from data.rows.pack import by_name, of_names
 from data.rows.spec import RowSpec
 
 Ints = NDArray[np.int64]
-#: First and last decoder microbatch that each unit feeds.
+#: First and last decoder microbatch that each encoder microbatch feeds.
 Ends = Sequence[Sequence[int]]
 
 #: Columns of the media of a microbatch: encoder row, first input position, positions with those
@@ -57,21 +58,21 @@ MEDIUM = ("row", "start", "span", "segment", "segments")
 
 @dataclass(frozen=True, eq=False)
 class IndependentMicrobatches:
-    """Places of one bucket's media in units.
+    """Places of one bucket's media in encoder microbatches.
 
     Attributes:
-        count: number of units.
+        count: number of encoder microbatches.
         media: the media, `[media, columns]` as of `MEDIUM`; by microbatch, row and start.
         microbatch: microbatch of each, `[media]`.
-        unit, row, start, segment: its unit, the row, the first position and the first segment
-            there, `[media]`.
+        encoder microbatch, row, start, segment: its encoder microbatch, the row, the first position
+            and the first segment there, `[media]`.
         offsets: its first entry there on every further axis, `[media, axes]`.
     """
 
     count: int
     media: Ints
     microbatch: Ints
-    unit: Ints
+    encoder_microbatch: Ints
     row: Ints
     start: Ints
     segment: Ints
@@ -79,10 +80,10 @@ class IndependentMicrobatches:
 
     @property
     def feeds(self) -> tuple[tuple[int, int], ...]:
-        """First and last decoder microbatch that each unit feeds."""
+        """First and last decoder microbatch that each encoder microbatch feeds."""
         ends = np.tile([self.microbatch.max(initial=0), 0], (self.count, 1))
-        np.minimum.at(ends[:, 0], self.unit, self.microbatch)
-        np.maximum.at(ends[:, 1], self.unit, self.microbatch)
+        np.minimum.at(ends[:, 0], self.encoder_microbatch, self.microbatch)
+        np.maximum.at(ends[:, 1], self.encoder_microbatch, self.microbatch)
         return tuple((first, last) for first, last in ends.tolist())
 
     def move_runs(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
@@ -93,7 +94,7 @@ class IndependentMicrobatches:
             reduction: input positions per output.
 
         Returns:
-            `[runs, 6]`: the sixth column is the unit.
+            `[runs, 6]`: the sixth column is the encoder microbatch.
 
         Raises:
             ValueError: a run is in no medium.
@@ -114,18 +115,22 @@ class IndependentMicrobatches:
                 np.minimum(length, left),
                 self.start[members][at] // reduction - starts[at],
             )
-            there, unit = self.row[members][at], self.unit[members][at]
-            parts.append(np.column_stack([there, first + moved, to, token, count, unit]))
-            # A run may go on in the next medium, which may be in another unit.
+            there, encoder_microbatch = self.row[members][at], self.encoder_microbatch[members][at]
+            parts.append(
+                np.column_stack([there, first + moved, to, token, count, encoder_microbatch])
+            )
+            # A run may go on in the next medium, which may be in another encoder microbatch.
             more = np.column_stack([row, first + count, to, token + count, length - count])
             remaining = more[length > count]
         return np.concatenate(parts)
 
 
 def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
-    """What units feed, from what those of every group of hosts feed in the rows of the group.
+    """What encoder microbatches feed, from what those of every group of hosts feed in the rows of
+    the group.
 
-    Rows that fill by themselves are in the units in which they would be without groups.
+    Rows that fill by themselves are in the encoder microbatches in which they would be without
+    groups.
 
     Args:
         groups: `IndependentMicrobatches.feeds` of every group.
@@ -140,17 +145,18 @@ def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
 def count_independent_microbatches(
     budget: int, positions: int, longest: int, reduction: int, spread: int = 1
 ) -> int:
-    """Number of units that hold whatever media of one microbatch lie in a row.
+    """Number of encoder microbatches that hold whatever media of one microbatch lie in a row.
 
-    A row of a unit is left where the next medium does not fit any more. So all but the last are
-    filled to `positions - longest + reduction` or more, and two of them hold more than `positions`.
+    A row of an encoder microbatch is left where the next medium does not fit any more. So all but
+    the last are filled to `positions - longest + reduction` or more, and two of them hold more than
+    `positions`.
 
     Args:
         budget: positions of a row of the microbatch.
-        positions: positions of a row of a unit.
+        positions: positions of a row of an encoder microbatch.
         longest: most positions of a medium, whole outputs; at most `positions`.
         reduction: positions per output.
-        spread: rows of a unit for each row of the microbatch.
+        spread: rows of an encoder microbatch for each row of the microbatch.
     """
     if positions >= budget:
         return 1
@@ -173,23 +179,26 @@ def plan_independent_microbatches(
     Args:
         media: of each microbatch, `[media, columns]` as of `MEDIUM`, of all rows.
         rows: number of rows of a microbatch.
-        positions: positions of a row of a unit.
-        each: number of units of every microbatch, of which none then serves another; None: units go
-            on in the next microbatch.
-        spread: rows of a unit for each row of a microbatch.
-        together: rows that lag skip to the unit that the furthest row had reached before the
-            microbatch. Then a unit feeds no microbatch after the first that the next one feeds.
-        entries: entries of a row of a unit on every further axis of the media, those of a row of a
-            microbatch.
+        positions: positions of a row of an encoder microbatch.
+        each: number of encoder microbatches of every microbatch, of which none then serves another;
+            None: encoder microbatches go on in the next microbatch.
+        spread: rows of an encoder microbatch for each row of a microbatch.
+        together: rows that lag skip to the encoder microbatch that the furthest row had reached
+            before the microbatch. Then an encoder microbatch feeds no microbatch after the first
+            that the next one feeds.
+        entries: entries of a row of an encoder microbatch on every further axis of the media, those
+            of a row of a microbatch.
 
     Raises:
-        ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
+        ValueError: a medium does not fit an encoder microbatch, or a microbatch does not fit `each`
+            of them.
     """
     ordered = [columns[np.lexsort((columns[:, 1], columns[:, 0]))] for columns in media]
     every = np.concatenate(ordered)
     microbatch = np.repeat(np.arange(len(media)), [len(columns) for columns in ordered])
     _refuse_longer(every, positions)
-    # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
+    # Bins of each row of the microbatches: `spread` for every encoder microbatch, those of an
+    # encoder microbatch together.
     fill = _Fill(rows, (positions, *entries), spread * (each or 1))
     least = 0
     for number, columns in enumerate(ordered):
@@ -199,15 +208,15 @@ def plan_independent_microbatches(
             least = max(least, furthest // spread * spread)
     bins, segment = (np.array(columns, np.int64) for columns in (fill.bins, fill.segments))
     firsts = np.array(fill.firsts, np.int64).reshape(len(every), 1 + len(entries))
-    unit, row = bins // spread, every[:, 0] * spread + bins % spread
-    placed = every, microbatch, unit, row, firsts[:, 0], segment, firsts[:, 1:]
+    encoder_microbatch, row = bins // spread, every[:, 0] * spread + bins % spread
+    placed = every, microbatch, encoder_microbatch, row, firsts[:, 0], segment, firsts[:, 1:]
     if each is None:
-        return IndependentMicrobatches(int(unit.max(initial=-1)) + 1, *placed)
-    most = int((unit - microbatch * each).max(initial=0)) + 1
+        return IndependentMicrobatches(int(encoder_microbatch.max(initial=-1)) + 1, *placed)
+    most = int((encoder_microbatch - microbatch * each).max(initial=0)) + 1
     if most > each:
         raise ValueError(
-            f"media of a microbatch need {most} units of {positions} positions each; "
-            f"valid: at most {each}"
+            f"media of a microbatch need {most} encoder microbatches of "
+            f"{positions} positions each; valid: at most {each}"
         )
     return IndependentMicrobatches(len(media) * each, *placed)
 
@@ -291,28 +300,29 @@ def _refuse_longer(media: Ints, positions: int) -> None:
 
 
 def rows_of_independent_microbatches(
-    units: IndependentMicrobatches,
+    plan: IndependentMicrobatches,
     microbatches: Sequence[ModuleRows],
     rows: Sequence[int],
     here: Sequence[int],
     spec: RowSpec,
     positions: int,
 ) -> ModuleRows:
-    """Rows of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
+    """Rows of the encoder microbatches, `[encoder microbatches, rows, ...]`, from those of the
+    microbatches; at least one encoder microbatch.
 
     Args:
         microbatches: the bucket's rows of each microbatch, `[rows, ...]`.
         rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
-        here: the rows of the units that lie here, in the order of the result.
+        here: the rows of the encoder microbatches that lie here, in the order of the result.
         spec: input format of the bucket.
-        positions: positions of a row of a unit.
+        positions: positions of a row of an encoder microbatch.
     """
     source, local = ({row: i for i, row in enumerate(module_rows)} for module_rows in (rows, here))
     sources = [by_name(module_rows) for module_rows in microbatches]
     arrays = {
         name: np.zeros(
             (
-                max(1, units.count),
+                max(1, plan.count),
                 len(here),
                 _entries_of_row(spec, name, array, positions),
                 *array.shape[2:],
@@ -321,20 +331,20 @@ def rows_of_independent_microbatches(
         )
         for name, array in sources[0].items()
     }
-    places = np.column_stack([units.microbatch, units.unit, units.row])
-    for number, (microbatch, unit, row) in enumerate(places.tolist()):
+    places = np.column_stack([plan.microbatch, plan.encoder_microbatch, plan.row])
+    for number, (microbatch, encoder_microbatch, row) in enumerate(places.tolist()):
         if row not in local:
             continue
-        move, source_row = _Move(units, number, spec), source[int(units.media[number, 0])]
+        move, source_row = _Move(plan, number, spec), source[int(plan.media[number, 0])]
         for name, array in arrays.items():
             before, after = move.slices_of(name)
             values = sources[microbatch][name][source_row, before]
-            array[unit, local[row], after] = move.shift_values(name, values)
+            array[encoder_microbatch, local[row], after] = move.shift_values(name, values)
     return of_names(arrays)
 
 
 def _entries_of_row(spec: RowSpec, name: str, array: NDArray[Any], positions: int) -> int:
-    """Entries that a row of a unit has in an array; on a further axis as many as those before."""
+    """Entries of a row of an encoder microbatch; on a further axis as many as those before."""
     axis = spec.arrays[name].axis if name in spec.arrays else "position"
     if axis in spec.axes:
         return array.shape[1]
@@ -342,25 +352,23 @@ def _entries_of_row(spec: RowSpec, name: str, array: NDArray[Any], positions: in
 
 
 class _Move:
-    """The move of one medium from its row of a microbatch to that of a unit.
+    """The move of one medium from its row of a microbatch to that of an encoder microbatch.
 
     Args:
-        units: places of the media of its bucket.
+        encoder microbatches: places of the media of its bucket.
         number: number of the medium among them.
         spec: input format of the bucket.
     """
 
-    def __init__(self, units: IndependentMicrobatches, number: int, spec: RowSpec) -> None:
-        _, start, span, segment, _, *entries = units.media[number].tolist()
-        to, reduction = int(units.start[number]), spec.reduction
-        self._spec, self._segments = spec, int(units.segment[number]) - segment
+    def __init__(self, plan: IndependentMicrobatches, number: int, spec: RowSpec) -> None:
+        _, start, span, segment, _, *entries = plan.media[number].tolist()
+        to, reduction = int(plan.start[number]), spec.reduction
+        self._spec, self._segments = spec, int(plan.segment[number]) - segment
         self._shifts = {"position": to - start, "output": (to - start) // reduction}
         # By axis: first entry before and after, and number of entries.
         self._spans = dict.fromkeys(("position", "medium"), (start, to, span))
         self._spans["output"] = start // reduction, to // reduction, span // reduction
-        first_entries = zip(
-            entries[::2], units.offsets[number].tolist(), entries[1::2], strict=True
-        )
+        first_entries = zip(entries[::2], plan.offsets[number].tolist(), entries[1::2], strict=True)
         self._spans |= dict(zip(spec.axes, first_entries, strict=True))
 
     def slices_of(self, name: str) -> tuple[slice, slice]:

@@ -101,9 +101,9 @@ def test_rows_by_themselves_may_feed_many_microbatches() -> None:
 def used_by(units: IndependentMicrobatches, rows: int, positions: int) -> Ints:
     """How many media are at every position of the units, `[units, rows, positions]`."""
     used = np.zeros((units.count, rows, positions), np.int64)
-    places = zip(units.media[:, 2], units.unit, units.row, units.start, strict=True)
-    for span, unit, row, start in places:
-        used[unit, row, start : start + span] += 1
+    places = zip(units.media[:, 2], units.encoder_microbatch, units.row, units.start, strict=True)
+    for span, encoder_microbatch, row, start in places:
+        used[encoder_microbatch, row, start : start + span] += 1
     return used
 
 
@@ -113,11 +113,13 @@ def test_more_rows_take_fewer_units(media: list[Ints], spread: int) -> None:
     units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
     assert units.count <= plan_independent_microbatches(media, ROWS, POSITIONS).count
     filled = used_by(units, ROWS * spread, POSITIONS).sum(-1).reshape(-1, ROWS, spread)
-    order = units.media[:, 0], units.unit
+    order = units.media[:, 0], units.encoder_microbatch
     for row in range(ROWS):
-        for unit in range(1, int(units.unit[order[0] == row].max(initial=-1)) + 1):
-            first = units.media[(order[0] == row) & (order[1] == unit), 2][0]
-            assert (filled[unit - 1, row] + first > POSITIONS).all()
+        for encoder_microbatch in range(
+            1, int(units.encoder_microbatch[order[0] == row].max(initial=-1)) + 1
+        ):
+            first = units.media[(order[0] == row) & (order[1] == encoder_microbatch), 2][0]
+            assert (filled[encoder_microbatch - 1, row] + first > POSITIONS).all()
 
 
 @given(steps(), SPREADS, st.sampled_from([None, 1, 2]), st.booleans())
@@ -127,12 +129,12 @@ def test_media_go_to_the_first_open_bin_that_has_room(
     """As said medium by medium, in the plainest way."""
     positions = POSITIONS if spread * (each or 1) == 1 else 8
     expected = plainly(media, positions, spread, each, together)
-    if each and any(unit // each > m for (unit, *_), m in expected):
+    if each and any(encoder_microbatch // each > m for (encoder_microbatch, *_), m in expected):
         with pytest.raises(ValueError, match="media of a microbatch need"):
             plan_independent_microbatches(media, ROWS, positions, each, spread, together)
         return
     units = plan_independent_microbatches(media, ROWS, positions, each, spread, together)
-    places = zip(units.unit, units.row, units.start, units.segment, strict=True)
+    places = zip(units.encoder_microbatch, units.row, units.start, units.segment, strict=True)
     found = zip(places, units.microbatch, strict=True)
     assert [(tuple(map(int, place)), int(m)) for place, m in found] == expected
 
@@ -175,17 +177,19 @@ def test_units_follow_the_load(media: list[Ints]) -> None:
     # A row goes on only where a medium has no room.
     for row in range(ROWS):
         own = units.media[:, 0] == row
-        for unit in range(1, int(units.unit[own].max(initial=-1)) + 1):
-            before = units.media[own & (units.unit == unit - 1), 2].sum()
-            first = units.media[own & (units.unit == unit), 2][0]
+        for encoder_microbatch in range(1, int(units.encoder_microbatch[own].max(initial=-1)) + 1):
+            before = units.media[
+                own & (units.encoder_microbatch == encoder_microbatch - 1), 2
+            ].sum()
+            first = units.media[own & (units.encoder_microbatch == encoder_microbatch), 2][0]
             assert before + first > POSITIONS
 
 
 @given(steps())
 def test_units_feed_the_microbatches_of_their_media_in_order(media: list[Ints]) -> None:
     units = plan_independent_microbatches(media, ROWS, POSITIONS)
-    for unit, (first, last) in enumerate(units.feeds):
-        own = set(units.microbatch[units.unit == unit].tolist())
+    for encoder_microbatch, (first, last) in enumerate(units.feeds):
+        own = set(units.microbatch[units.encoder_microbatch == encoder_microbatch].tolist())
         assert {first, last} <= own
         assert own <= set(range(first, last + 1))
     firsts = [first for first, _ in units.feeds]
@@ -218,12 +222,12 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     made = rows_of_independent_microbatches(units, local, rows, here, VISION, POSITIONS)
     assert made.inputs.shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
-    places = units.unit, units.row, units.start, units.segment
-    for (row, start, span, _, _), m, unit, there, to, first in zip(
+    places = units.encoder_microbatch, units.row, units.start, units.segment
+    for (row, start, span, _, _), m, encoder_microbatch, there, to, first in zip(
         units.media, units.microbatch, *places, strict=True
     ):
         if there in here:
-            place = unit, here.index(there), slice(to, to + span)
+            place = encoder_microbatch, here.index(there), slice(to, to + span)
             own = arrays[m].inputs[row, start : start + span]
             np.testing.assert_array_equal(made.inputs[place], own)
             assert (made.segment_ids[place] == first).all()
@@ -266,8 +270,8 @@ def test_a_run_in_no_medium_is_refused() -> None:
 def landed(runs: Ints) -> set[tuple[int, ...]]:
     """Unit, row and output, and decoder row and token, of every output."""
     return {
-        (unit, row, first + i, to, token + i)
-        for row, first, to, token, count, unit in runs.tolist()
+        (encoder_microbatch, row, first + i, to, token + i)
+        for row, first, to, token, count, encoder_microbatch in runs.tolist()
         for i in range(count)
     }
 
@@ -282,7 +286,9 @@ def expected(units: IndependentMicrobatches, microbatch: int, runs: Ints) -> set
             own &= (starts <= 2 * (first + i)) & (2 * (first + i) < starts + spans)
             (at,) = np.flatnonzero(own).tolist()
             output = first + i + (int(units.start[at]) - int(starts[at])) // 2
-            found.add((int(units.unit[at]), int(units.row[at]), output, to, token + i))
+            found.add(
+                (int(units.encoder_microbatch[at]), int(units.row[at]), output, to, token + i)
+            )
     return found
 
 
@@ -295,7 +301,7 @@ def test_a_microbatch_fits_the_units_that_are_counted_for_it(
     )
     apart = plan_independent_microbatches(media, ROWS, positions, each, spread)
     assert apart.count == each * len(media)
-    assert (apart.unit // each == apart.microbatch).all()
+    assert (apart.encoder_microbatch // each == apart.microbatch).all()
     together = plan_independent_microbatches(media, ROWS, positions, spread=spread)
     for units in (apart, together):
         assert used_by(units, ROWS * spread, positions).max(initial=0) <= 1
@@ -310,16 +316,18 @@ def test_the_count_of_units_is_reached() -> None:
     assert count_independent_microbatches(16, 16, longest=6, reduction=1) == 1
     assert count_independent_microbatches(16, 8, longest=6, reduction=1, spread=3) == 2
     media = [np.array([[0, 5 * n, 5, 1, 1] for n in range(3)])]
-    assert plan_independent_microbatches(media, 1, 8, 4).unit.tolist() == [0, 1, 2]
+    assert plan_independent_microbatches(media, 1, 8, 4).encoder_microbatch.tolist() == [0, 1, 2]
     apart = plan_independent_microbatches(media, 1, 8, 2, 3)
-    assert (apart.unit.tolist(), apart.row.tolist()) == ([0, 0, 0], [0, 1, 2])
+    assert (apart.encoder_microbatch.tolist(), apart.row.tolist()) == ([0, 0, 0], [0, 1, 2])
 
 
 def test_what_fits_no_unit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a medium of 9 positions does not fit .* of 8; valid"):
         plan_independent_microbatches([np.array([[0, 0, 9, 1, 1]])], 1, 8)
     media = [np.array([[0, 0, 5, 1, 1], [0, 5, 5, 1, 1]])]
-    with pytest.raises(ValueError, match=r"need 2 units of 8 positions each; valid: at most 1"):
+    with pytest.raises(
+        ValueError, match=r"need 2 encoder microbatches of 8 positions each; valid: at most 1"
+    ):
         plan_independent_microbatches(media, 1, 8, 1)
 
 
@@ -372,16 +380,24 @@ def test_edges_move_with_their_graphs(seed: int, how: tuple[int | None, bool]) -
     graphs = [graph for _, _, own in packed for graph in own]
     for number, graph in enumerate(graphs):  # places are by row and start already
         lengths = MediumLengths(len(graph.inputs), None, graph.entries)
-        unit, row, start = (int(own[number]) for own in (units.unit, units.row, units.start))
-        here = of_names({name: array[unit] for name, array in by_name(moved).items()})
+        encoder_microbatch, row, start = (
+            int(own[number]) for own in (units.encoder_microbatch, units.row, units.start)
+        )
+        here = of_names({name: array[encoder_microbatch] for name, array in by_name(moved).items()})
         read = read_medium(here, GRAPHS, row, start, lengths, units.offsets[number].tolist())
         np.testing.assert_equal(read.arrays, graph.arrays)
     edges = np.zeros((units.count, 2), int)
-    np.add.at(edges, (units.unit, units.row), units.media[:, 6])
+    np.add.at(edges, (units.encoder_microbatch, units.row), units.media[:, 6])
     assert edges.max(initial=0) <= EDGES
 
 
 def test_a_unit_ends_where_its_edges_do() -> None:
     media = [np.array([[0, 0, 1, 1, 1, 0, 5]]), np.array([[0, 0, 1, 1, 1, 0, 4]])]
-    assert plan_independent_microbatches(media, 1, 8, entries=[8]).unit.tolist() == [0, 1]
-    assert plan_independent_microbatches(media, 1, 8, entries=[9]).unit.tolist() == [0, 0]
+    assert plan_independent_microbatches(media, 1, 8, entries=[8]).encoder_microbatch.tolist() == [
+        0,
+        1,
+    ]
+    assert plan_independent_microbatches(media, 1, 8, entries=[9]).encoder_microbatch.tolist() == [
+        0,
+        0,
+    ]
