@@ -294,7 +294,8 @@ def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
     label, hardware = twice[0].rows[0]
     assert label == "predicted for"
     assert re.search(
-        r"devices on \d+ cores of .* TFLOP/s \(float32, the best measured here, kept in ", hardware
+        r"devices on \d+ cores of .* TFLOP/s \(float32, the best measured here, stored in ",
+        hardware,
     )
 
 

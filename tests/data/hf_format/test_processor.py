@@ -340,7 +340,7 @@ def test_impossible_processors_are_refused(
 def test_an_encoder_with_settings_of_its_own_takes_none_of_the_folder() -> None:
     turns = (Turn("user", "<image>\nWhat?"), Turn("assistant", "x"))
     sample = Sample("s", turns, {"image": (Picture(np.zeros((20, 40, 3), np.uint8)),)})
-    values = {"encoders": {"vision": {"height": 8}}}
+    values = {"modules": {"vision": {"height": 8}}}
     for changes, positions in ({}, 4 * 4 + 1), ({"image": values}, 2 * 4 + 1):
         assert processor_of("llava", **changes).measure(sample).counts("vision") == (positions,)
 

@@ -109,11 +109,10 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
             "data.lookahead=8",
         ],
     )
-    from data.processing.processor import make_processor
     from data.sources.make import make_source
-    from mllm_jax.config.buckets import planning_specs
+    from mllm_jax.config.buckets import configured_processor
 
-    processor = make_processor(config.data, planning_specs(config))
+    processor = configured_processor(config)
     example = processor.process(make_source(config.data, "train")[0, 0])
     learnt = processor.token_texts(example.targets[example.loss_weight > 0].tolist())
     assert learnt.count("<|im_end|>") == 4

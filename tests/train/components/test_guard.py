@@ -405,7 +405,9 @@ def test_what_is_done_with_steps_is_no_part_of_them(runs):
 @pytest.mark.parametrize(("count", "valid"), [(1, "0, as there is one process"), (2, "0 to 1")])
 def test_a_process_that_is_not_there_writes_no_profile(runs, monkeypatch, count, valid):
     monkeypatch.setattr(RunPeers, "count", count)
-    said = rf"run\.profile_processes: 3 in \[0, 3\] would be behind .*; valid: {valid}$"
+    said = (
+        rf"run\.profile_processes: 3 in \[0, 3\] would be after the last process; valid: {valid}$"
+    )
     with pytest.raises(RunError, match=said):
         runs([4.0], run__profile_processes=[0, 3])
 

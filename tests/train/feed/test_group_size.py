@@ -88,7 +88,7 @@ def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
     samples = shipped()
     whole, decoder, none = (
         chosen(at_scale("on_read", f"data.balance={own}"), samples)
-        for own in ("per_phase", "decoder", "none")
+        for own in ("per_phase", "backbone", "none")
     )
     assert whole.uneven > decoder.uneven >= 1
     assert whole.seconds > decoder.seconds > none.seconds

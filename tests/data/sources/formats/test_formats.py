@@ -19,10 +19,11 @@ from data.loading.loader import DataLoader
 from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.planning.lengths import open_lengths
 from data.planning.stream import TrainingDemand
-from data.processing.processor import Processor, make_processor
+from data.processing.processor import Processor
 from data.sample import Example, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
+from tests.data.hf_format.stored import make_processor
 from tests.data.hf_format.test_processor import TILED, config_of
 from tests.data.samples import (
     AUDIO,
