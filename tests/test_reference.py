@@ -38,6 +38,11 @@ def test_the_page_of_commands_names_all_of_them() -> None:
     assert set(re.findall(r"launch\.py bench (\w+)", page)) == {*BENCHMARKS}
 
 
+def test_one_page_has_a_figure_of_every_benchmark() -> None:
+    page = (ROOT / "docs" / "measurements" / "index.md").read_text()
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)[1:]) == sorted(BENCHMARKS)
+
+
 def test_exit_codes_are_those_of_the_code() -> None:
     page = (FOLDER / "exit-codes.md").read_text()
     rows = re.findall(r"(?m)^\| (\d+) \| (.*) \|$", page)

@@ -25,7 +25,7 @@ from data.sample import DataError
 
 _UNLIMITED = 2**62
 #: Number of the lightest ranks with which the heaviest tries to exchange items.
-PARTNERS = 8
+LIGHTEST_TRIED = 8
 
 
 #: Assigns the items of a problem to ranks: returns the rank of each, -1 for an item without room;
@@ -193,7 +193,7 @@ def refine(problem: BalanceProblem, rank: Ints) -> Ints:
 
 def _relieve_heaviest(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
     """Make the heaviest rank lighter, if an exchange with one of the lightest does so."""
-    for light in _lightest_ranks(loads, PARTNERS + 1):
+    for light in _lightest_ranks(loads, LIGHTEST_TRIED + 1):
         best = None
         if light != heavy:
             best = exchange.find_best(members[heavy], members[light], int(loads[heavy]))

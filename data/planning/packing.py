@@ -30,7 +30,7 @@ from data.sample import DataError, Lengths
 #: Row of a sample that waits, in arrays of rows.
 WAITS = -1
 #: Number of the oldest waiting samples for which `fill` looks for room.
-PARTNERS = 128
+WAITING_TRIED = 128
 
 
 def longer_than(longest: int | None, tokens: int, module: str) -> SampleFault | None:
@@ -362,7 +362,7 @@ def fill(
         rows: `[samples]`: row of every sample, `WAITS` for one that waits.
         positions: number of resources that count positions, which come first.
     """
-    rows, waiting = rows.copy(), np.flatnonzero(rows == WAITS)[:PARTNERS]
+    rows, waiting = rows.copy(), np.flatnonzero(rows == WAITS)[:WAITING_TRIED]
     for row, left in enumerate(free.left):
         members = np.flatnonzero(rows == row)
         members = members[members > 0]

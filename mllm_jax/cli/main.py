@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # which --help does not need
 
 #: Seconds in which the watch on the other processes finds why this one has failed: what JAX says
 #: of a process that is gone is no more than that.
-VERDICT = 5.0
+PEER_DIAGNOSIS_SECONDS = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,7 +153,7 @@ def convert_errors(outcome: CommandOutcome, console: Console) -> Iterator[None]:
 def report_unexpected(error: Exception) -> None:
     """Report an unexpected error: with several processes, the watch may know its cause."""
     if current_peers().count > 1:
-        time.sleep(VERDICT)
+        time.sleep(PEER_DIAGNOSIS_SECONDS)
         traceback.print_exception(error)
         current_peers().leave_run(ExitCode.FAILED, f"{type(error).__name__}: {error}")
         leave_process(ExitCode.FAILED)
