@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ Ends = Sequence[Sequence[int]]
 #: that round them up to whole outputs, first segment, segments. Two more follow for every further
 #: axis of the media: the first entry in the row, and the number of entries.
 MEDIUM = ("row", "start", "span", "segment", "segments")
+#: Columns of `MEDIUM` that decide where a medium goes.
+_PLACED = [MEDIUM.index(name) for name in ("row", "span", "segments")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +208,11 @@ def plan_independent_microbatches(
         furthest = fill.place_media(columns, least)
         if together:
             least = max(least, furthest // spread * spread)
-    bins, segment = (np.array(columns, np.int64) for columns in (fill.bins, fill.segments))
-    firsts = np.array(fill.firsts, np.int64).reshape(len(every), 1 + len(entries))
+    places = fill.bins, fill.starts, fill.segments
+    bins, start, segment = (np.array(column, np.int64) for column in places)
+    offsets = np.array(fill.offsets, np.int64).reshape(len(every), len(entries))
     encoder_microbatch, row = bins // spread, every[:, 0] * spread + bins % spread
-    placed = every, microbatch, encoder_microbatch, row, firsts[:, 0], segment, firsts[:, 1:]
+    placed = every, microbatch, encoder_microbatch, row, start, segment, offsets
     if each is None:
         return IndependentMicrobatches(int(encoder_microbatch.max(initial=-1)) + 1, *placed)
     most = int((encoder_microbatch - microbatch * each).max(initial=0)) + 1
@@ -233,8 +236,9 @@ class _Fill:
             open.
 
     Attributes:
-        bins, segments: bin and first segment there of all media so far.
-        firsts: first position there of each, and first entry on every further axis.
+        bins, starts, segments: bin of all media so far, and their first position and first segment
+            there.
+        offsets: first entry of each there on every further axis; empty if there is none.
     """
 
     def __init__(self, rows: int, limits: Sequence[int], count: int) -> None:
@@ -243,9 +247,8 @@ class _Fill:
         self._first = [0] * rows
         self._filled, self._segments = ([[0] * count for _ in range(rows)] for _ in range(2))
         self._entries = [self._no_entries() for _ in range(rows)]
-        self.bins: list[int] = []
-        self.segments: list[int] = []
-        self.firsts: list[list[int]] = []
+        self.bins, self.starts, self.segments = list[int](), list[int](), list[int]()
+        self.offsets: list[list[int]] = []
 
     def place_media(self, media: Ints, least: int) -> int:
         """Place media, `[media, columns]` as of `MEDIUM`, in no bin before `least`.
@@ -253,26 +256,39 @@ class _Fill:
         Returns:
             The last bin of all that were taken, or 0.
         """
-        limit, furthest = self._limit, 0
-        for row, _, span, _, count, *entries in media.tolist():
-            number, counts = 0, entries[1::2]
+        limit, opened, furthest = self._limit, self._first, 0
+        bins, starts, first_segments = self.bins, self.starts, self.segments
+        entries = media[:, 6::2].tolist() if self._limits else repeat(())
+        for (row, span, count), counts in zip(media[:, _PLACED].tolist(), entries, strict=False):
+            number = 0
             for start in self._filled[row]:
                 if start + span <= limit and (not counts or self._has_room(row, number, counts)):
                     break
                 number += 1
-            if self._first[row] < least or number == self.count:
+            if opened[row] < least or number == self.count:
                 self._open_bins(row, least)
                 number = 0
-            filled, segments = self._filled[row], self._segments[row]
-            self.bins.append(self._first[row] + number)
-            self.firsts.append([filled[number], *self._entries[row][number]])
-            self.segments.append(1 + segments[number])
+            filled, segments, bin_number = (
+                self._filled[row],
+                self._segments[row],
+                opened[row] + number,
+            )
+            bins.append(bin_number)
+            starts.append(filled[number])
+            first_segments.append(1 + segments[number])
             filled[number] += span
             segments[number] += count
-            for axis, n in enumerate(counts):
-                self._entries[row][number][axis] += n
-            furthest = max(furthest, self._first[row] + number)
+            if counts:
+                self._add_entries(self._entries[row][number], counts)
+            if bin_number > furthest:
+                furthest = bin_number
         return furthest
+
+    def _add_entries(self, entries: list[int], counts: Sequence[int]) -> None:
+        """Note the first entries of a medium on every further axis, and add its own."""
+        self.offsets.append([*entries])
+        for axis, count in enumerate(counts):
+            entries[axis] += count
 
     def _open_bins(self, row: int, least: int) -> None:
         """Open the next bins of a row, none before `least`."""
