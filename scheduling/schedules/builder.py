@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -234,18 +235,18 @@ class ScheduleBuilder:
 
     def _split_ticks(self, parts: Sequence[PlacedTasks]) -> tuple[np.ndarray, list[np.ndarray]]:
         """Number of ticks that each becomes; how far each task of a part is before the last one."""
-        place_after: dict[tuple[int, int, TaskKind], int] = {}
-        depth, ranks = np.ones(len(self.source), np.intp), []
+        later: dict[TaskKind, dict[tuple[int, int], int]] = defaultdict(dict)
+        depth, ranks = [1] * len(self.source), []
         for part in reversed(parts):
-            rank = np.zeros(len(part.positions), np.intp)
-            for task in range(len(rank) - 1, -1, -1):
-                tick, stage = part.positions[task].tolist()
-                place = tick, stage, part.queue.kind
-                rank[task] = place_after.get(place, 0)
-                place_after[place] = int(rank[task]) + 1
-                depth[tick] = max(depth[tick], place_after[place])
-            ranks.append(rank)
-        return depth, ranks[::-1]
+            later_of_kind, rank = later[part.queue.kind], []
+            for tick, stage in reversed(part.positions.tolist()):
+                count = later_of_kind.get((tick, stage), 0)
+                rank.append(count)
+                later_of_kind[tick, stage] = count + 1
+                if count >= depth[tick]:
+                    depth[tick] = count + 1
+            ranks.append(np.array(rank[::-1], np.intp))
+        return np.array(depth, np.intp), ranks[::-1]
 
     def _stage_syncs(self) -> np.ndarray:
         """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule, if no tick is split."""
