@@ -450,31 +450,28 @@ def _merge_table(
 ) -> MergeTable:
     """Pairs of a source and a target microbatch by stage, in the order in which they enter."""
     entry, leave = target.forward[:, 0], target.backward[:, 0]
-    by_stage: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
-    first_returned = {}
-    for number, (first, last) in enumerate(feed.consumer_spans(len(entry)).tolist()):
-        fed = range(first, last + 1)
-        by_stage[source.stage[number, -1]] += [(m, number) for m in fed]
-        first_returned[number] = min(fed, key=lambda m: leave[m])
-    most = max(map(len, by_stage), default=0)
-    columns = {
-        name: np.full((stages, most), -1)
-        for name in ("target", "source", "output_buffer", "output_grad_buffer", "is_first")
-    }
-    for stage, pairs in enumerate(by_stage):
-        ordered = sorted(pairs, key=lambda pair: (entry[pair[0]], pair[1]))
-        for i, (m, number) in enumerate(ordered):
-            values = (
-                m,
-                number,
-                slots.output_buffer.slot[number, -1],
-                slots.output_grad_buffer.slot[number, -1],
-                first_returned[number] == m,
-            )
-            for column, value in zip(columns.values(), values, strict=True):
-                column[stage, i] = value
-    tables = {name: read_only(column) for name, column in columns.items()}
-    return MergeTable(tables.pop("source"), tables.pop("target"), MergeSlots(**tables))
+    sources, targets = feed.microbatch_pairs(len(entry))
+    order = np.lexsort((sources, entry[targets], source.stage[sources, -1]))
+    sources, targets = sources[order], targets[order]
+    # The pair of each source whose target is the first to return a gradient.
+    leaving = np.lexsort((targets, leave[targets], sources))
+    _, firsts = np.unique(sources[leaving], return_index=True)
+    is_first = np.zeros(len(sources), np.intp)
+    is_first[leaving[firsts]] = 1
+    pairs_of_stage = np.bincount(source.stage[sources, -1], minlength=stages)
+    in_table = np.arange(pairs_of_stage.max(initial=0)) < pairs_of_stage[:, None]
+
+    def tabulate(values: Ints) -> Table:
+        table = np.full(in_table.shape, -1)
+        table[in_table] = values
+        return read_only(table)
+
+    slots_of_pairs = MergeSlots(
+        output_buffer=tabulate(slots.output_buffer.slot[sources, -1]),
+        output_grad_buffer=tabulate(slots.output_grad_buffer.slot[sources, -1]),
+        is_first=tabulate(is_first),
+    )
+    return MergeTable(tabulate(sources), tabulate(targets), slots_of_pairs)
 
 
 def _merge_ticks(
