@@ -76,7 +76,7 @@ class ModuleRows:
             `row * outputs of a row + number`, or -1.
         targets: what is learnt, by objective; nothing of encoders.
         arrays: further arrays by name: of encoders as the kind of media lists them
-            (`Modality.arrays`), of the decoder the ids that its masks read (`TokenSpec.ids`).
+            (`RowSpec.arrays`), of the decoder the ids that its masks read (`TokenSpec.ids`).
     """
 
     inputs: Array

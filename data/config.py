@@ -421,7 +421,7 @@ class DataConfig(_Section):
         if self.balance == "none" and self.lengths == "cached":
             raise ValueError(
                 f"data.balance_group: {group} has no effect, as data.balance is none and "
-                "data.lengths is cached; valid: null, data.balance decoder or per_phase, or "
+                "data.lengths is cached; valid: null, data.balance backbone or per_phase, or "
                 "data.lengths on_read"
             )
         if self.batch == "samples" and self.ladder != (1.0,):

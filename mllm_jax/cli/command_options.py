@@ -121,7 +121,8 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         parser.description = "\n".join([f"{parser.description}\n", *lines, "", note])
     help_text = "what to measure, one of the list above" if benchmarks else ADVICE
     choices = tuple(benchmarks) or None
-    parser.add_argument("benchmark", choices=choices, metavar="NAME", help=help_text)
+    count = None if benchmarks else "?"
+    parser.add_argument("benchmark", nargs=count, choices=choices, metavar="NAME", help=help_text)
     types = {"count": _positive_count, "number": _count, "path": local_path, "names": _name_list}
     for benchmark in benchmarks.values():
         if benchmark.options:

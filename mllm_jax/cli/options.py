@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mllm_jax.checkout import ROOT
+from mllm_jax.checkout import ADVICE, ROOT
 from mllm_jax.cli.benchmark import load_registry
 from mllm_jax.cli.command import Command, CommandCall
 from mllm_jax.cli.command_options import OPTIONS, add_model, add_questions, local_path
@@ -77,6 +77,8 @@ def _find_problem(args: argparse.Namespace, call: CommandCall) -> str | None:
     if args.name == "evaluate" and (problem := _find_mixture(args)):
         return problem
     if call.config != "none" and args.config is None:
+        if args.name == "bench" and not load_registry():
+            return ADVICE
         other = " or --questions FILE," if args.name == "evaluate" else ""
         return f"{args.name} needs --config FILE,{other} e.g. --config configs/demo.yaml"
     return None

@@ -225,7 +225,7 @@ def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
 
 
 def _kv_heads_per_rank(heads: int, kv_heads: int, view: MeshView) -> int:
-    """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
+    """Heads of keys and values that a rank has in attention, see `SelfAttention`."""
     queries = heads // view.degree_of(view.tensor)
     per_rank = kv_heads // view.degree_of(view.kv_head_axes)
     if per_rank > 1 and view.kv_replicas:

@@ -47,13 +47,14 @@ class Phase:
     |---|---|---|
     | read | the batch of the step is waited for | its microbatches, with the rows of this process |
     | agree | the slowest process is waited for: before a step for what no process can learn from,
-      behind it, where it is time to, for whether to stop | |
-    | place | arrays are built from the batch, and their copies to the devices begin | `PlacedBatch`
-    | | wait | the devices finish the step | | | check | replicas are compared | | | dispatch | the
-    step is handed to the devices; a step of a new shape is compiled | | | copy | a snapshot of the
-    state after the step is copied into the memory of the hosts | | | save | the last save is waited
-    for, and the state is copied, as files are written later | | | evaluate | held-out samples are
-    evaluated | as of `LossEvaluator` |
+      after it, where it is time to, for whether to stop | |
+    | place | the batch becomes arrays, and their copies to the devices begin | `PlacedBatch` |
+    | wait | the devices finish the step | |
+    | check | replicas are compared | |
+    | dispatch | the step is handed to the devices; a step of a new shape is compiled | |
+    | copy | a snapshot of the state after the step is copied into the memory of the hosts | |
+    | save | the last save is waited for, and the state is copied, as files are written later | |
+    | evaluate | held-out samples are evaluated | as of `LossEvaluator` |
 
     Attributes:
         name: name of the phase.

@@ -157,7 +157,7 @@ def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
     separate = any(feed.consumers is not None or feed.per_target > 1 for feed in feeds)
     is_fed = any(feed.target == module.name for feed in schedule.feeds)
     limit = 0 if module.trains or separate or is_fed else schedule.microbatches
-    without = f"a backward{' and own microbatches' if separate else ''}"
+    without = f"a backward{' and independent microbatches' if separate else ''}"
     without += " and inputs of other modules" if is_fed else ""
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (

@@ -30,6 +30,10 @@ def test_bench_says_where_benchmarks_are(
 ) -> None:
     assert launch.main(["bench", "step", "--config", str(installed)]) == ExitCode.BAD_INPUT
     assert f"bench step: {checkout.ADVICE}" in capsys.readouterr().err
+    for words in ([], ["step"]):
+        with pytest.raises(SystemExit):
+            launch.main(["bench", *words])
+        assert checkout.ADVICE in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--ablate"], ["--mixture", "1:9"]])

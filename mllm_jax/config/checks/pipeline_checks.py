@@ -147,7 +147,7 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[ConfigProble
     key = "schedule.independent_microbatches"
     if not config.schedule.independent_microbatches:
         if config.train.check_schedules:
-            reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
+            reason = f"true has no effect, as {key} is false: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
         for section in ("budgets", "rows"):
             for name in getattr(config.schedule, section):

@@ -2,8 +2,8 @@
 
 ::
 
-    rank 0   a0 a1  x  b0 b1 b2 b3  ->  rows 0, 1 of the logits, and columns 0, 1 rank 1   a2 a3  x
-    b0 b1 b2 b3      every rank gathers all outputs, and compares those of its rows
+    rank 0   a0 a1  x  b0 b1 b2 b3  ->  rows 0, 1 of the logits, and columns 0, 1
+    rank 1   a2 a3  x  b0 b1 b2 b3      every rank gathers all outputs, and compares its rows
 """
 
 from __future__ import annotations

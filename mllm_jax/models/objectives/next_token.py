@@ -38,11 +38,11 @@ class NextToken:
     config: NextTokenConfig
 
     def build_block(self) -> ParameterBlock | None:
-        """See `Objective.block`."""
+        """See `Objective.build_block`."""
         return None
 
     def summed_axes(self, view: MeshView) -> Axes:
-        """See `Objective.summed`."""
+        """See `Objective.summed_axes`."""
         return view.token_axes
 
     def loss(

@@ -49,11 +49,11 @@ class SampleObjective:
     """What objectives of samples share."""
 
     def build_block(self) -> ParameterBlock | None:
-        """See `Objective.block`."""
+        """See `Objective.build_block`."""
         return None
 
     def summed_axes(self, view: MeshView) -> Axes:
-        """See `Objective.summed`."""
+        """See `Objective.summed_axes`."""
         return view.all_axes
 
 
