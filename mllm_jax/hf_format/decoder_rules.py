@@ -167,6 +167,7 @@ class DecoderRelease:
             lambda values: ReleasedModel(self.read_config(values)),
             lambda model: {DECODER: self.tensor_rules(decoder_of(model))},
             lambda model: self.write_config(decoder_of(model)),
+            auto_class="AutoModelForCausalLM",
         )
 
     def _check_fixed(self, values: Mapping[str, Any]) -> None:

@@ -122,6 +122,9 @@ class ReleaseFormat:
             but a tokenizer, or the preprocessing of media, goes with the format.
         module_names: `(pattern, replacement)` from released names to those that tensors have in the
             modules of the public implementation, of which the first pattern that matches counts.
+        auto_class: class of transformers that loads a model of this format for answers; None if
+            there is none.
+        note: what a user of that class has to know, in Markdown.
     """
 
     name: str
@@ -134,6 +137,8 @@ class ReleaseFormat:
     filler_tensors: Callable[[ReleasedModel], Mapping[str, NDArray[np.float32]]] = lambda model: {}
     processor: Callable[[ReleasedModel], dict[str, Any]] | None = None
     module_names: tuple[tuple[str, str], ...] = ()
+    auto_class: str | None = None
+    note: str = ""
 
     def module_name(self, released: str) -> str:
         """Name in the modules of the public implementation, from that of a released tensor."""

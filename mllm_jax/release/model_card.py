@@ -10,22 +10,10 @@ from typing import Any
 
 import yaml
 
+from mllm_jax.families.releases import release_formats
 from mllm_jax.models.short_form import BACKBONE, MODULES, OTHERS
 from mllm_jax.release.export_processor import TOKENIZER
 from mllm_jax.release.origin import ReleaseOrigin, release_name
-
-#: Classes of transformers that load model and inputs, by `model_type`.
-_CLASSES = {
-    **dict.fromkeys(("llama", "qwen2", "qwen3"), ("AutoModelForCausalLM", "AutoTokenizer")),
-    **dict.fromkeys(("llava", "llava_onevision"), ("AutoModelForImageTextToText", "AutoProcessor")),
-    "qwen2_audio": ("Qwen2AudioForConditionalGeneration", "AutoProcessor"),
-}
-#: Requirements of these classes besides torch and transformers.
-_NEEDS = {
-    "llava_onevision": "`AutoProcessor` of this type has a processor of videos, too, and so needs "
-    "torchvision, of the same build as torch.\n\n"
-}
-
 
 #: Keys of the configuration that a card shows: what the model is, and what it was trained by. No
 #: path is among them.
@@ -183,13 +171,16 @@ def _drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usage_text(model_type: str, has_texts: bool) -> str:
-    """How a model with a processor is loaded; empty for other models."""
-    if not has_texts or model_type not in _CLASSES:
+    """How a model with texts is loaded; empty for other models."""
+    release = release_formats()[model_type]
+    model = release.auto_class
+    if not has_texts or model is None:
         return ""
-    model, inputs = _CLASSES[model_type]
-    name = "processor" if inputs == "AutoProcessor" else "tokenizer"
+    text_alone = set(release.modules) == {BACKBONE}
+    inputs, name = ("AutoTokenizer", "tokenizer") if text_alone else ("AutoProcessor", "processor")
+    note = f"{release.note}\n\n" if release.note else ""
     return (
-        f"## Use\n\n{_NEEDS.get(model_type, '')}```python\n"
+        f"## Use\n\n{note}```python\n"
         f"from transformers import {inputs}, {model}\n\n"
         f'folder = "."  # of this file\n'
         f"model = {model}.from_pretrained(folder)\n"

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from mllm_jax.config.load import load_config
-from mllm_jax.release.model_card import adapters_card, model_card
+from mllm_jax.families.releases import release_formats
+from mllm_jax.release.model_card import adapters_card, model_card, usage_text
 from mllm_jax.release.origin import ReleaseOrigin
 from tests.configs import ROOT
 
@@ -105,3 +106,12 @@ def test_a_damaged_card_of_a_release_says_nothing(
     config: dict[str, Any], tmp_path: Path, damaged: str
 ) -> None:
     assert "license" not in head(written(config, release(tmp_path / "a", damaged)))
+
+
+def test_every_format_with_a_decoder_says_how_it_is_loaded() -> None:
+    for name, release in release_formats().items():
+        text = usage_text(name, has_texts=True)
+        assert bool(text) == ("decoder" in release.modules), name
+        assert usage_text(name, has_texts=False) == ""
+    assert "AutoTokenizer, AutoModelForCausalLM" in usage_text("qwen3_moe", has_texts=True)
+    assert "torchvision" in usage_text("llava_onevision", has_texts=True)

@@ -201,6 +201,7 @@ LLAVA = ReleaseFormat(
     _unused_patterns,
     alternative_names=ALTERNATIVE_NAMES,
     filler_tensors=last_norm,
+    auto_class="AutoModelForImageTextToText",
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )

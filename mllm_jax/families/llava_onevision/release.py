@@ -184,6 +184,9 @@ LLAVA_ONEVISION = ReleaseFormat(
     _unused_patterns,
     alternative_names=((r"^model\.image_newline$", "image_newline"), *ALTERNATIVE_NAMES),
     filler_tensors=last_norm,
+    auto_class="AutoModelForImageTextToText",
+    note="`AutoProcessor` of this type has a processor of videos, too, and so needs torchvision, "
+    "of the same build as torch.",
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )

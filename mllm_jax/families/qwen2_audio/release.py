@@ -73,6 +73,7 @@ QWEN2_AUDIO = ReleaseFormat(
     _read_model,
     _tensor_rules,
     _write_config,
+    auto_class="Qwen2AudioForConditionalGeneration",
     alternative_names=(
         (r"^model\.(language_model|audio_tower|multi_modal_projector)\.", r"\1."),
         (r"^lm_head\.", "language_model.lm_head."),
