@@ -168,6 +168,7 @@ def in_groups(experiment: Experiment, count: int) -> list[TrainingDemand]:
     return [replace(training_demand(experiment), hosts={}, group=group) for group in groups]
 
 
+@pytest.mark.slow
 def test_groups_that_balance_alone_teach_the_same(
     by_cost: ExperimentConfig, small_config: Any
 ) -> None:

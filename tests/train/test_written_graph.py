@@ -51,6 +51,7 @@ def state_after(experiment: dict[str, Any], folder: Path, steps: int) -> dict[st
     return state_of(folder / "run", steps)
 
 
+@pytest.mark.slow
 def test_a_backbone_of_any_name_trains_as_the_short_form(tmp_path: Path) -> None:
     """Moments after two steps are those of every gradient; a third step goes on from the files."""
     short = state_after(values(**SMALL), tmp_path / "short", 2)
