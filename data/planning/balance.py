@@ -391,6 +391,11 @@ def fit_limits(problem: BalanceProblem, rank: Ints) -> Ints:
     """
     order = np.argsort(-problem.costs, kind="stable")
     left = np.tile(np.array(problem.limits, np.int64), (problem.ranks, 1))
+    if rank.min(initial=0) >= 0:
+        used = np.zeros_like(left)
+        np.add.at(used, rank, problem.needs)
+        if (used <= left).all():
+            return rank
     fitted = np.full_like(rank, -1)
 
     def place(item: int, target: int) -> None:

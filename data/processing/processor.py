@@ -12,9 +12,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 
@@ -122,7 +121,7 @@ class Processor:
             for kind, section in self.config.media.items()
             if counts(kind, self._routes.by_kind)
         }
-        encoders = [[spec.kind, _length_fields(spec)] for spec in self.encoders.values()]
+        encoders = [[spec.kind, spec.length_fields()] for spec in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
@@ -463,17 +462,6 @@ def make_processor(
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
     return Processor(config, specs, longest, targets, released)
-
-
-def _length_fields(spec: MediaRowSpec) -> dict[str, Any]:
-    """The fields that decide the lengths of an encoder's media; its buckets do not."""
-    fields = asdict(spec)
-    del fields["bucket"]
-    # Those of an objective are listed where they hold; `selected` says both.
-    for key, holds in (("selected", spec.selected), ("one_per_sample", not spec.selected)):
-        if not fields[key] or not holds:
-            del fields[key]
-    return fields
 
 
 @contextmanager

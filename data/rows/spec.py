@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -204,6 +204,16 @@ class MediaRowSpec(RowSpec):
     def kinds(self) -> tuple[Kind, ...]:
         """Kinds of media that the encoder takes, in the order in which its media lie."""
         return (self.kind,)
+
+    def length_fields(self) -> dict[str, Any]:
+        """The fields that decide the lengths of an encoder's media; its buckets do not."""
+        fields = asdict(self)
+        del fields["bucket"]
+        # Those of an objective are listed where they hold; `selected` says both.
+        for key, holds in (("selected", self.selected), ("one_per_sample", not self.selected)):
+            if not fields[key] or not holds:
+                del fields[key]
+        return fields
 
     @property
     @abstractmethod

@@ -84,9 +84,7 @@ class StepRunner:
         loader: gives the microbatches of this process, while the runner is open.
         in_flight: steps that may be running on the devices, by number, with their losses.
         step: the compiled step: state and batch to the next state and results; takes the memory of
-            the state. What it computes is in `mllm_jax/train/step`: loss and gradients in
-            `plain.py` or `pipeline.py`, the update in `step.py: TrainStep._update_state`; the
-            optimizer of `mllm_jax/train/state/optimizer.py` clips the gradients.
+            the state (see `train_step`).
     """
 
     loader: MicrobatchLoader
