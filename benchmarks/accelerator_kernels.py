@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.accelerator_setting import MachineSetting, Measure
+from benchmarks.cases import attention as check_attention
+from benchmarks.cases import grouped as check_grouped
+from benchmarks.cases.attention import AttentionCase
+from benchmarks.cases.exchange import MergeCase
+from benchmarks.cases.grouped import GroupedCase
 from benchmarks.findings import make_row
 from benchmarks.pipeline import Row
-from mllm_jax.check import attention as check_attention
-from mllm_jax.check import grouped as check_grouped
-from mllm_jax.check.attention import AttentionCase
-from mllm_jax.check.exchange import MergeCase
-from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.layers.attention.limits import able_backends
 from mllm_jax.layers.config.kinds import MaskKind
 

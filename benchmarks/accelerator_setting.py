@@ -8,11 +8,11 @@ from typing import Any
 
 import jax
 
+from benchmarks.cases.attention import AttentionCase
+from benchmarks.cases.grouped import GroupedCase
 from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.calibrate.measure import REPETITIONS
 from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.check.attention import AttentionCase
-from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.hardware import Hardware
 

@@ -1,7 +1,7 @@
 """Benchmark of length buckets: short media whole and long ones split, or all in one way.
 
 A mixture with a heavy tail, of lengths up to 32 times the median, is distributed by the planner of
-training runs and goes through one encoder in the three ways of `mllm_jax.plan.bucket_variants`.
+training runs and goes through one encoder in the three ways of `benchmarks.bucket_variants`.
 Steps are compiled and timed on the local devices; for many accelerators planned steps are
 simulated. Both are predicted before, from lengths and from the cost of the rows of each bucket.
 """
@@ -16,6 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bucket_variants import (
+    WAYS,
+    BucketVariant,
+    Found,
+    make_sample,
+    median_positions,
+    simulate_variants,
+    single_bucket,
+)
 from benchmarks.pipeline import PrintLine, init_parameters, with_section
 from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
@@ -29,15 +38,6 @@ from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import bucket_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.plan.bucket_variants import (
-    WAYS,
-    BucketVariant,
-    Found,
-    make_sample,
-    median_positions,
-    simulate_variants,
-    single_bucket,
-)
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step

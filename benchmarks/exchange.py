@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
+from benchmarks.cases.exchange import MergeCase
 from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.calibrate.measure import REPETITIONS, measure_unknown_hardware
 from mllm_jax.calibrate.probes import collective_probes
 from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.check.exchange import MergeCase
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.exchange import OutputExchange

@@ -17,17 +17,17 @@ from functools import cached_property
 
 import numpy as np
 
+from benchmarks.systems.asynchronous import OrderTimes, run_order, seconds_of_cases
+from benchmarks.systems.loads import UnevenLoads
 from benchmarks.systems.memory import chain_memory
+from benchmarks.systems.orders import StageOrders, exchanged_in_pairs, megatron_orders
 from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import TaskSegment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Task
-from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases
-from scheduling.simulate.orders import StageOrders, exchanged_in_pairs, megatron_orders
 from scheduling.simulate.simulation import Simulation, SimulationOptions, StepRun
 from sharding.plan import ParallelPlan, divisors_of
 

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from benchmarks.systems.asynchronous import OrderTimes, run_order, seconds_of_cases
 from benchmarks.systems.chain import (
     BaselineStep,
     LayerChain,
@@ -26,16 +27,15 @@ from benchmarks.systems.chain import (
     even_seconds,
     stopped_seconds,
 )
+from benchmarks.systems.loads import UnevenLoads
 from benchmarks.systems.memory import state_bytes
+from benchmarks.systems.orders import StageOrders
 from scheduling.costs.estimate import ModuleTiming
-from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.memory import layer_residual_bytes, residual_bytes
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import FusedTask, Task
-from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases
-from scheduling.simulate.orders import StageOrders
 from scheduling.simulate.simulation import Simulation, SimulationOptions, StepRun
 from sharding.plan import ParallelPlan
 

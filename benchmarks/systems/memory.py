@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from benchmarks.systems.orders import warm_up
 from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.memory import layer_residual_bytes, logit_bytes, residual_bytes
 from scheduling.costs.shares import local_elements
 from scheduling.costs.workload import WIDE
-from scheduling.simulate.orders import warm_up
 
 
 def chain_memory(timings: Mapping[str, ModuleTiming], parts: Sequence[Sequence[str]]) -> float:

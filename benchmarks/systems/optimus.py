@@ -18,10 +18,10 @@ from functools import partial
 import numpy as np
 
 from benchmarks.systems.chain import LayerChain
+from benchmarks.systems.loads import UnevenLoads
 from benchmarks.systems.memory import state_bytes
 from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork
 from scheduling.costs.estimate import ModuleTiming
-from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.memory import layer_residual_bytes, residual_bytes
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError

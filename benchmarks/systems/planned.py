@@ -25,10 +25,10 @@ from benchmarks.systems.chain import (
     stopped_seconds,
 )
 from benchmarks.systems.disaggregated import DisaggregatedSystem
+from benchmarks.systems.loads import UnevenLoads
 from benchmarks.systems.optimus import OptimusStep, apply_plan, fitting_degrees, planned_optimus
 from benchmarks.systems.plans import ideal_seconds, list_chains, list_strategies, plain_space
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import module_compute

@@ -13,10 +13,10 @@ from benchmarks import accelerator, accelerator_setting, emulated
 from benchmarks.accelerator import bench_accelerator, on_devices
 from benchmarks.accelerator_kernels import list_grouped_products
 from benchmarks.accelerator_setting import SMALL_SIZES, MachineSetting
+from benchmarks.cases import grouped
+from benchmarks.cases.exchange import MergeCase
+from benchmarks.cases.grouped import LIMIT
 from benchmarks.findings import BenchmarkFindings, make_row
-from mllm_jax.check import grouped
-from mllm_jax.check.exchange import MergeCase
-from mllm_jax.check.grouped import LIMIT
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.experts.grouped import grouped_product
 from tests.configs import ROOT

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import bucket_variants as ways_of
 from benchmarks import buckets
+from benchmarks.bucket_variants import TAIL, WAYS, BucketVariant, median_positions, single_bucket
 from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.plan import bucket_variants as ways_of
-from mllm_jax.plan.bucket_variants import TAIL, WAYS, BucketVariant, median_positions, single_bucket
 from tests.configs import ROOT
 
 #: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.

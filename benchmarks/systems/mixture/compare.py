@@ -17,6 +17,8 @@ from typing import Any
 
 from benchmarks.systems.chain import BaselineStep
 from benchmarks.systems.disaggregated import DisaggregatedSystem
+from benchmarks.systems.loads import Load, UnevenLoads, workload_of_load
+from benchmarks.systems.mixture.adaptive import AdaptiveStrategy, search_adaptive
 from benchmarks.systems.mixture.draws import MEDIA, DrawnMixture, SampleDraw
 from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -24,11 +26,9 @@ from mllm_jax.plan.mixtures import TokenMixture
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import describe_strategy, format_gib
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Load, UnevenLoads, workload_of_load
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Consumers
-from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
 
 #: The system of this framework among the others.
 OURS = "ours"

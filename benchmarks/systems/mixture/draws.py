@@ -19,6 +19,8 @@ from math import ceil
 
 import numpy as np
 
+from benchmarks.known_lengths import KnownLengths
+from benchmarks.systems.loads import Load, UnevenLoads
 from data.config import DataConfig
 from data.planning.independent_microbatches import plan_independent_microbatches
 from data.planning.layout import media_of_plan
@@ -29,8 +31,6 @@ from data.sample import Lengths, MediumLengths
 from mllm_jax.config.inputs import longest_medium, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import module_works
-from mllm_jax.plan.known_lengths import KnownLengths
-from scheduling.costs.loads import Load, UnevenLoads
 from scheduling.costs.workload import Workload
 from scheduling.schedules.tasks import Consumers
 

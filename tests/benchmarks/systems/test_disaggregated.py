@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.systems.chain import LayerChain
 from benchmarks.systems.disaggregated import DisaggregatedSystem
-from scheduling.costs.loads import workload_of_load
+from benchmarks.systems.loads import workload_of_load
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from benchmarks.systems import optimus as module
 from benchmarks.systems.chain import LayerChain, decoder_alone
+from benchmarks.systems.loads import UnevenLoads
 from benchmarks.systems.optimus import run_optimus
 from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork, _join_times
-from scheduling.costs.loads import UnevenLoads
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.benchmarks.systems.test_chain import chain

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from benchmarks.systems.chain import BaselineStep
+from benchmarks.systems.loads import workload_of_load
 from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
-from scheduling.costs.loads import workload_of_load
 from scheduling.schedules.schedule import ScheduleError
 from tests.scheduling import workloads as small
 

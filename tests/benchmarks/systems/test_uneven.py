@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.systems.chain import LayerChain, run_balanced
+from benchmarks.systems.loads import UnevenLoads, workload_of_load
 from benchmarks.systems.planned import PlannedSystem, list_searches
-from scheduling.costs.loads import UnevenLoads, workload_of_load
 from scheduling.costs.strategy import Strategy
 from sharding.plan import ParallelPlan
 from tests.benchmarks.systems.test_planned import LOADS, NAMES, question, system

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.check.attention import LIMIT, AttentionCase
+from benchmarks.cases.attention import LIMIT, AttentionCase
 from mllm_jax.layers.config.kinds import MaskKind
 
 CASE = AttentionCase()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.check.grouped import LIMIT, GroupedCase
+from benchmarks.cases.grouped import LIMIT, GroupedCase
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from scheduling.costs.loads import UnevenLoads, workload_of_load
 from scheduling.costs.strategy import Strategy, has_collectives, module_feed, module_stages
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -66,20 +64,3 @@ def test_pieces_of_an_encoder_have_backwards_where_something_trains(
     assert (module.chunks, module.stages, module.first_backward) == (4, 2, 4 - backward)
     assert module_stages(workload, Strategy(plans), "vision").chunks == 2
     assert module_feed(workload, "vision").per_target == 3
-
-
-def test_a_loaded_workload_has_the_microbatches_of_the_decoder() -> None:
-    own = replace(
-        small.workload(), microbatch_counts={"vision": 2}, spread={"vision": 2}, adaptive=True
-    )
-    found = workload_of_load(own, {"vision": 96})
-    assert (found.microbatch_counts, found.spread, found.adaptive) == ({}, {}, False)
-    assert found.positions == {"decoder": 32, "vision": 96}
-    assert found.pairs == {"vision": pytest.approx(64 / 96)}
-
-
-def test_uneven_rows_are_means_of_the_rows_of_a_replica() -> None:
-    own = UnevenLoads({"vision": np.arange(8.0).reshape(1, 8)})
-    assert own.steps == 1
-    found = own.work_of(2, 2)["vision"]
-    assert found.tolist() == [[[0.5, 2.5]], [[4.5, 6.5]]]

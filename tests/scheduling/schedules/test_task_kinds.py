@@ -22,9 +22,7 @@ from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.search.scheduler import make_schedule, seconds_on
-from scheduling.simulate.asynchronous import OrderTimes, simulate_order
 from scheduling.simulate.lockstep import simulate_step
-from scheduling.simulate.orders import StageOrders
 from scheduling.simulate.simulation import SimulationOptions
 from scheduling.simulate.timeline import predict_timeline
 from scheduling.simulate.trace import chrome_trace, draw_timelines
@@ -230,18 +228,6 @@ def test_steps_are_simulated_with_the_kind() -> None:
     schedule = weights_apart(2, 1, 1)
     assert simulate_step(schedule, times()).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
     assert predict_timeline(schedule, times().costs).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
-
-
-def test_steps_without_ticks_wait_for_what_the_kind_waits_for() -> None:
-    orders = (
-        ((Task(F, BACKBONE, 0),), (Task(B, BACKBONE, 0),), (Task(W, BACKBONE, 0),)),
-        ((Task(W, BACKBONE, 0, 1),),),
-    )
-    step = StageOrders(orders)
-    assert [*step.dependencies(0, Task(W, BACKBONE, 0))] == [(0, Task(B, BACKBONE, 0))]
-    assert [*step.dependencies(0, Task(B, BACKBONE, 0))] == [(1, Task(B, BACKBONE, 0, 1))]
-    one = StageOrders(orders[:1])
-    assert simulate_order(one, OrderTimes(lambda task, _: times().time_of(task))).makespan == 6.0
 
 
 def test_pictures_and_traces_show_the_kind() -> None:

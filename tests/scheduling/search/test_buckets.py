@@ -8,7 +8,6 @@ from scheduling.costs.estimate import step_times
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.search.adaptive import LEAST_FIRST, _remat_choices
 from scheduling.search.bounds import least_state
 from scheduling.search.space import family_members
 from sharding.grid import JointGrid
@@ -72,13 +71,3 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     assert times[0].scatter == times[1].scatter
     assert times[0].gather == times[1].gather
     assert len(times[0].sources) == 2 * len(times[1].sources)
-
-
-def test_buckets_compute_again_what_their_encoder_does() -> None:
-    """A configuration has one key of an encoder for it."""
-    workload = replace(bucketed(), microbatch_counts={"short": 2, "long": 2})
-    plans = {"decoder": ParallelPlan(data=2, stage=2)}
-    plans |= dict.fromkeys(("short", "long"), ParallelPlan(data=4))
-    ways = _remat_choices(workload, small.hardware(), Strategy(plans, microbatches=2))
-    found = [(own.strategy.remats["short"], own.strategy.remats["long"]) for own in ways]
-    assert found == [(remat, remat) for remat in LEAST_FIRST]

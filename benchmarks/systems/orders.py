@@ -1,7 +1,7 @@
 """Orders of tasks on every stage, without ticks, and what each task waits for.
 
 This is how asynchronous pipelines work, Megatron-LM's for one: a stage runs its tasks in order, and
-waits for data only. `scheduling.simulate.asynchronous` gives the times.
+waits for data only. `benchmarks.systems.asynchronous` gives the times.
 """
 
 from __future__ import annotations

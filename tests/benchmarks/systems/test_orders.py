@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.systems.asynchronous import OrderTimes, run_order, seconds_of_cases, simulate_order
+from benchmarks.systems.orders import Orders, StageOrders, exchanged_in_pairs, megatron_orders
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import BACKBONE, Task
-from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases, simulate_order
 from scheduling.simulate.lockstep import simulate_step
-from scheduling.simulate.orders import Orders, StageOrders, exchanged_in_pairs, megatron_orders
 from scheduling.simulate.simulation import Replica, Simulation, SimulationOptions
 from tests.scheduling.placing import schedules
 from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
@@ -301,3 +301,20 @@ def test_cases_with_sends_or_co_issue_are_refused() -> None:
     times = OrderTimes(lambda task, stage: TaskTime(), send=1.0)
     with pytest.raises(ScheduleError, match="cases have no sends and no co-issue"):
         seconds_of_cases(StageOrders(megatron_orders(2, 1, 2)), times, lambda *_: np.ones(1))
+
+
+def test_steps_without_ticks_wait_for_what_the_kind_waits_for() -> None:
+    orders = (
+        ((Task(F, BACKBONE, 0),), (Task(B, BACKBONE, 0),), (Task(W, BACKBONE, 0),)),
+        ((Task(W, BACKBONE, 0, 1),),),
+    )
+    step = StageOrders(orders)
+    assert [*step.dependencies(0, Task(W, BACKBONE, 0))] == [(0, Task(B, BACKBONE, 0))]
+    assert [*step.dependencies(0, Task(B, BACKBONE, 0))] == [(1, Task(B, BACKBONE, 0, 1))]
+    one = StageOrders(orders[:1])
+    assert (
+        simulate_order(
+            one, OrderTimes(lambda task, _: alone({F: 1.0, B: 2.0, W: 3.0}[task.kind]))
+        ).makespan
+        == 6.0
+    )

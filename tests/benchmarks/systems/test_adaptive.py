@@ -9,13 +9,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.systems.mixture.adaptive import (
+    LEAST_FIRST,
+    AdaptiveStrategy,
+    _remat_choices,
+    search_adaptive,
+)
 from scheduling.costs.hardware import HardwareLink
+from scheduling.costs.strategy import Strategy
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import lower_bound
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
+from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 #: Positions of a row of an encoder's own microbatches are 64; the full load needs four of them.
@@ -131,3 +138,19 @@ def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank()
         own = search_adaptive(less, workload, small.hardware(), [USUAL], lambda *_: None)
         assert own.memory.total <= room
     check_schedule(own.place_feeds(own.feeds_of(FULL)))
+
+
+def test_buckets_compute_again_what_their_encoder_does() -> None:
+    """A configuration has one key of an encoder for it."""
+    workload = replace(
+        small.workload(
+            encoders=(("short", 32, 4), ("long", 32, 4)),
+            buckets={"short": "vision", "long": "vision"},
+        ),
+        microbatch_counts={"short": 2, "long": 2},
+    )
+    plans = {"decoder": ParallelPlan(data=2, stage=2)}
+    plans |= dict.fromkeys(("short", "long"), ParallelPlan(data=4))
+    ways = _remat_choices(workload, small.hardware(), Strategy(plans, microbatches=2))
+    found = [(own.strategy.remats["short"], own.strategy.remats["long"]) for own in ways]
+    assert found == [(remat, remat) for remat in LEAST_FIRST]

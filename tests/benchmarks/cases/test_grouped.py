@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mllm_jax.check.grouped import LIMIT, GroupedCase
+from benchmarks.cases.grouped import LIMIT, GroupedCase
 
 CASE = GroupedCase(rows=30, trailing=3, groups=4, inputs=8, outputs=5)
 

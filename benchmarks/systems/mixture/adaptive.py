@@ -17,9 +17,9 @@ from itertools import product
 from math import gcd, inf
 from statistics import fmean
 
+from benchmarks.systems.loads import Load, even_feeds, workload_of_load
 from scheduling.costs.estimate import ModuleTiming, step_times
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Load, even_feeds, workload_of_load
 from scheduling.costs.memory import StepMemory, least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes

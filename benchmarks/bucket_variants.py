@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.known_lengths import KnownLengths
 from data.planning.bucket_thresholds import group_seconds
 from data.planning.layout import used_lengths
 from data.planning.packing import make_capacity
@@ -26,7 +27,6 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import module_works
-from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
 
 #: Ways of the media through the encoder.

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.systems.orders import StageOrders, StageTask
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import FusedTask, Task
 from scheduling.simulate.events import EventError, Node, NodeTimes, run_cases, run_nodes
 from scheduling.simulate.fused_time import FusedTaskClock, FusedTaskTime
-from scheduling.simulate.orders import StageOrders, StageTask
 from scheduling.simulate.simulation import (
     DEFAULT_OPTIONS,
     FusedTaskRun,
