@@ -63,11 +63,11 @@ class ParameterBlock:
         split = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
         shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in split]
         first: Params = {}
-        for place, of_layer in enumerate(shapes):
+        for kind, of_layer in enumerate(shapes):
             for name, entry in of_layer.items():
                 if entry != first.setdefault(name, entry):
                     raise TypeError(
-                        f"layer {place} of a period has the parameters {entry} in {name}; valid: "
+                        f"layer {kind} of a period has the parameters {entry} in {name}; valid: "
                         f"names and shapes as in the layers before it, {first[name]}"
                     )
         return split
@@ -93,11 +93,11 @@ class ParameterBlock:
     @property
     def shapes(self) -> Params:
         """Shapes and types of what `init` returns, known without tracing it."""
-        traits, shapes = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
+        spec, shapes = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
         for _, state in self._abstract_modules:
             for name, entry in nnx.to_pure_dict(state).items():
                 if name not in shapes:
-                    stacked = self._stacked_dims(len(traits.kinds_with(name)))
+                    stacked = self._stacked_dims(len(spec.kinds_with(name)))
                     shapes[name] = jax.tree.map(
                         lambda x, stacked=stacked: jax.ShapeDtypeStruct(
                             (*stacked, *x.shape), x.dtype
@@ -106,9 +106,9 @@ class ParameterBlock:
                     )
         return shapes
 
-    def _stacked_dims(self, holders: int) -> tuple[int, ...]:
+    def _stacked_dims(self, kinds: int) -> tuple[int, ...]:
         """Leading dimension of an entry that so many layers of a period have."""
-        return () if self.layers is None else (self.layers // self.period * holders,)
+        return () if self.layers is None else (self.layers // self.period * kinds,)
 
     def init(self, key: jax.Array) -> Params:
         """Initial parameters; every layer has its own key."""
@@ -118,13 +118,13 @@ class ParameterBlock:
         if not self.without:
             return jax.vmap(partial(_init_module, self.build))(keys)
         of_kinds = [
-            jax.vmap(partial(_init_module, build))(keys[place :: self.period])
-            for place, build in enumerate((self.build, *self.others))
+            jax.vmap(partial(_init_module, build))(keys[kind :: self.period])
+            for kind, build in enumerate((self.build, *self.others))
         ]
-        traits = LayerStackSpec(self.period, without=self.without)
+        spec = LayerStackSpec(self.period, without=self.without)
         return {
             name: jax.tree.map(
-                interleave_kinds, *(of_kinds[n][name] for n in traits.kinds_with(name))
+                interleave_kinds, *(of_kinds[n][name] for n in spec.kinds_with(name))
             )
             for name in self.axes
         }
@@ -138,15 +138,15 @@ class ParameterBlock:
         )
 
     def bind(
-        self, params: Params, view: MeshView, dtype: jnp.dtype | None = None, place: int = 0
+        self, params: Params, view: MeshView, dtype: jnp.dtype | None = None, kind: int = 0
     ) -> Any:
         """The module with the local shards `params` of one copy, whole along fsdp.
 
         Args:
             dtype: data type in which shards are gathered if the module uses it so; None: their own.
-            place: place of the layer in its period.
+            kind: number of the layer in its period.
         """
-        structure, _ = self._abstract_modules[place]
+        structure, _ = self._abstract_modules[kind]
         return nnx.merge(structure, self.gathered(params, view, dtype))
 
     def gathered(self, params: Params, view: MeshView, dtype: jnp.dtype | None = None) -> Params:

@@ -139,9 +139,8 @@ class ShardedModule:
         settings = self.settings
         without = self.blocks["layers"].without
         if not isinstance(settings, DecoderConfig):
-            tapped_layers = settings.deepstack
             return NO_AUX, LayerStackSpec(
-                settings.period, tapped_layers=tapped_layers, without=without
+                settings.period, intermediate_layers=settings.deepstack, without=without
             )
         inputs = self.config.layer_inputs
         return settings.aux, LayerStackSpec(
@@ -179,7 +178,7 @@ class ShardedModule:
         }
         rows = replace(rows, merges=merges)
         merge = self.blocks, params, rows, self.settings, self.view, self.dtype
-        inputs = max(self.spec.side_inputs, len(self.spec.tapped_layers))
+        inputs = max(self.spec.side_inputs, len(self.spec.intermediate_layers))
         return _pad_features(self._family.embed(*merge), inputs)
 
     def context(self, rows: ModuleRows) -> LayerContext:
@@ -230,7 +229,7 @@ class ShardedModule:
 
     def bind_layer(self, params: Params, kind: int) -> Any:
         """The layer of gathered parameters."""
-        return self.blocks["layers"].bind(params, self.view.gathered_view, place=kind)
+        return self.blocks["layers"].bind(params, self.view.gathered_view, kind=kind)
 
     def gathered_layer(
         self, params: Params, x: jax.Array, context: LayerContext, kind: int = 0
@@ -300,9 +299,9 @@ class ShardedModule:
         names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
         outputs = [connect_layer("connector", last, partial(self.apply_norm, params))]
-        for name, tapped in zip(names, earlier, strict=True):
+        for name, hidden in zip(names, earlier, strict=True):
             norm = self.blocks[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
-            outputs.append(connect_layer(name, tapped, norm))
+            outputs.append(connect_layer(name, hidden, norm))
         combined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
         if "taps" in rows.arrays:
             combined = mix_taps(combined, rows.arrays["taps"], rows.arrays["shares"], self.view)

@@ -165,7 +165,7 @@ class ModuleProfile:
         layer_adapters, rest_adapters: parameters of their adapters.
         period: layers after which kinds of layers repeat; `layer` is then their mean.
         side_activations: activations that enter with that of the first layer: of a decoder the
-            inputs of further layers, of an encoder the outputs of its tapped layers.
+            inputs of further layers, of an encoder the outputs of its intermediate layers.
         experts: experts of the layers, whose work is part of `layer`; None without any.
     """
 

@@ -132,7 +132,7 @@ class PipelineTasks:
         return self._make_zeros(self._shapes[name][0])
 
     def zero_activation(self, name: str) -> jax.Array:
-        """A zero activation between the layers of a module, with outputs that are handed on."""
+        """A zero activation between the layers of a module, with outputs of intermediate layers."""
         return self._without_side_inputs(name, self.zero_input(name))
 
     def zero_outputs(self, name: str) -> jax.Array:

@@ -40,19 +40,19 @@ class PrefetchedLayerStack(LayerStack):
     prefetch: bool = False
     trailing_scatter: bool = False
 
-    def prefetch_first(self, place: int, i: jax.Array) -> Tree:
+    def prefetch_first(self, kind: int, i: jax.Array) -> Tree:
         """See `LayerStack.prefetch_first`."""
-        return self.gather(self.layer_params(place, i)) if self.prefetch else ()
+        return self.gather(self.layer_params(kind, i)) if self.prefetch else ()
 
-    def prefetch_next(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+    def prefetch_next(self, kind: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
         """See `LayerStack.prefetch_next`."""
-        return self._gather_next(place, i, ready, 1)
+        return self._gather_next(kind, i, ready, 1)
 
-    def _gather_next(self, place: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
+    def _gather_next(self, kind: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
         """Parameters of layer `i`, and the carry for layer `i + step`, around the end."""
         if not self.prefetch:
-            return self.gather(self.layer_params(place, i)), ready
-        following = (place + step) % self.spec.period, (i + step) % self.count
+            return self.gather(self.layer_params(kind, i)), ready
+        following = (kind + step) % self.spec.period, (i + step) % self.count
         return ready, self.gather(self.layer_params(*following))
 
     def stack_gradients(
@@ -62,14 +62,14 @@ class PrefetchedLayerStack(LayerStack):
 
         def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
             (g, side_grads, sums, ready, waiting), (number, residuals) = carry, inputs
-            for place in reversed(range(self.spec.period)):
-                i = self.layer_index(number, place)
+            for kind in reversed(range(self.spec.period)):
+                i = self.layer_index(number, kind)
                 g, side_grads = self.side_gradients(i, i, g, side_grads)
-                params, ready = self._gather_next(place, i, ready, -1)
+                params, ready = self._gather_next(kind, i, ready, -1)
                 layer_grads, g, _ = self.layer_gradients(
-                    place, i, params, residuals[place], (g, aux), context
+                    kind, i, params, residuals[kind], (g, aux), context
                 )
-                sums, waiting = self._scatter_previous(place, i, sums, layer_grads, waiting)
+                sums, waiting = self._scatter_previous(kind, i, sums, layer_grads, waiting)
             return (g, side_grads, sums, ready, waiting), None
 
         last = self.spec.period - 1, self.periods[-1] * self.spec.period
@@ -87,27 +87,27 @@ class PrefetchedLayerStack(LayerStack):
         return sums, self.gradients_of((g, side_grads, ()))[0]
 
     def _scatter_previous(
-        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, waiting: Tree
+        self, kind: int, i: jax.Array, sums: Tree, layer_grads: Tree, waiting: Tree
     ) -> tuple[Tree, Tree]:
         """`sums` with gradients that are scattered now, and those that wait for the next layer.
 
         Zeros wait before the first layer of a backward, and are added to a layer of their kind.
         """
         if not self.trailing_scatter:
-            return self._add_scattered(place, i, sums, layer_grads), ()
-        previous, period = (place + 1) % self.spec.period, self.spec.period
+            return self._add_scattered(kind, i, sums, layer_grads), ()
+        previous, period = (kind + 1) % self.spec.period, self.spec.period
         j = jnp.where(i + 1 < self.count, i + 1, self.count - period + previous)
         return self._add_scattered(previous, j, sums, waiting), layer_grads
 
-    def _add_scattered(self, place: int, i: jax.Array, sums: Tree, gathered: Tree) -> Tree:
+    def _add_scattered(self, kind: int, i: jax.Array, sums: Tree, gathered: Tree) -> Tree:
         """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
-        params, constant = self.partition_params(self.layer_params(place, i))
+        params, constant = self.partition_params(self.layer_params(kind, i))
 
         def gather(params: Tree) -> Tree:
             return self.partition_params(self.gather(self.combine_params(params, constant)))[0]
 
         (shards,) = jax.vjp(gather, params)[1](gathered)
-        return self.leaves.add_gradients(place, i, sums, shards, deferred=False)
+        return self.leaves.add_gradients(kind, i, sums, shards, deferred=False)
 
     def _gathered_layer(self) -> Tree:
         """Like the gradients of the first layer before they are scattered.

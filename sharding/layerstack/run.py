@@ -3,13 +3,9 @@
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
 saved of its forward (`residuals.py`). `prefetch.py` runs layers without a pipeline.
 
-The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
-is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time.
-`place` is the place of a layer in the period, known to the compiler::
-
-    layer      0  1  2  3  4  5
-    place      0  1  2  0  1  2
-    iteration  |-- 0 --||-- 1 --|
+The layers of a stack may differ, in a period that repeats. One iteration of a loop is a whole
+period, so that every kind of layer is compiled once and nothing is chosen at run time. `kind` is
+the number of a layer within its period (`spec.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +33,8 @@ class LayerStack:
     """`count` successive layers of a stack, as loops of their forward and their backward.
 
     Attributes:
-        layer: `(params, x, context, place) -> (x, aux)`, where `place` is the layer's in its period
-            and `aux` has the auxiliary losses of the layer on this rank.
+        layer: `(params, x, context, kind) -> (x, aux)`, where `kind` is the number of the layer
+            in its period and `aux` has the auxiliary losses of the layer on this rank.
         stack: parameters with a leading dimension of layers, of those that have them. Gradients
             have this structure.
         count: layers of the run, whole periods.
@@ -70,7 +66,7 @@ class LayerStack:
         return StackedLeaves(self.stack, self.spec, self.deferred)
 
     def forward_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
-        """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
+        """Carry: the activation, sums of auxiliary losses, and outputs of intermediate layers.
 
         Outputs: values of each layer of a period that the backward needs, none if it recomputes.
 
@@ -81,25 +77,28 @@ class LayerStack:
         x, side_inputs = self.split_features(x)
 
         def body(carry: Tree, first: jax.Array) -> tuple[Tree, tuple[Tree, ...]]:
-            (x, aux, taps, ready), residuals = carry, []
-            for place in range(self.spec.period):
-                i = first + place if place else first
-                params, ready = self.prefetch_next(place, i, ready)
-                (x, aux), layer_residuals = self._run_layer(place, i, params, (x, aux), context)
-                x, taps = (
+            (x, aux, intermediates, ready), residuals = carry, []
+            for kind in range(self.spec.period):
+                i = first + kind if kind else first
+                params, ready = self.prefetch_next(kind, i, ready)
+                (x, aux), layer_residuals = self._run_layer(kind, i, params, (x, aux), context)
+                x, intermediates = (
                     self._add_input(i - start, x, side_inputs),
-                    self._record_tapped(i, x, taps),
+                    self._record_intermediate(i, x, intermediates),
                 )
                 residuals.append(layer_residuals)
-            return (x, aux, taps, ready), tuple(residuals)
+            return (x, aux, intermediates, ready), tuple(residuals)
 
-        taps, ready = side_inputs if self.spec.tapped_layers else (), self.prefetch_first(0, start)
-        return Loop(body, (x, self._zero_aux(x), taps, ready), self._first_layers(start))
+        intermediates = side_inputs if self.spec.intermediate_layers else ()
+        ready = self.prefetch_first(0, start)
+        return Loop(body, (x, self._zero_aux(x), intermediates, ready), self._first_layers(start))
 
     def outputs_of(self, carry: Tree) -> tuple[jax.Array, Aux]:
-        """The activation with the outputs handed on, and the sums, of a forward's last carry."""
-        x, aux, taps, _ = carry
-        return jnp.concatenate([x, *taps], axis=-1) if self.spec.tapped_layers else x, aux
+        """The activation, with the outputs of intermediate layers, and sums of a last carry."""
+        x, aux, intermediates, _ = carry
+        if self.spec.intermediate_layers:
+            x = jnp.concatenate([x, *intermediates], axis=-1)
+        return x, aux
 
     def split_features(self, x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """The activation, and the parts after its features."""
@@ -108,7 +107,7 @@ class LayerStack:
 
     @property
     def _side_count(self) -> int:
-        return max(self.spec.side_inputs, len(self.spec.tapped_layers))
+        return max(self.spec.side_inputs, len(self.spec.intermediate_layers))
 
     def _add_input(
         self, number: jax.Array, x: jax.Array, inputs: tuple[jax.Array, ...]
@@ -117,16 +116,18 @@ class LayerStack:
         layer_inputs = inputs[: self.spec.side_inputs]
         return sum((jnp.where(number == k, value, 0) for k, value in enumerate(layer_inputs)), x)
 
-    def _record_tapped(
-        self, i: jax.Array, x: jax.Array, taps: tuple[jax.Array, ...]
+    def _record_intermediate(
+        self, i: jax.Array, x: jax.Array, intermediates: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, ...]:
-        """Outputs that are handed on, after layer `i`."""
-        pairs = zip(self.spec.tapped_layers, taps, strict=True) if taps else ()
+        """Outputs of the intermediate layers up to layer `i`."""
+        pairs = (
+            zip(self.spec.intermediate_layers, intermediates, strict=True) if intermediates else ()
+        )
         return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
 
     def _run_layer(
         self,
-        place: int,
+        kind: int,
         i: jax.Array,
         params: Tree,
         carry: tuple[jax.Array, Aux],
@@ -136,10 +137,10 @@ class LayerStack:
         x, sums = carry
         if self.remat == "none":
             (y, aux), residuals = with_residuals(
-                partial(self._layer_vjp, place), x, (params, i, context)
+                partial(self._layer_vjp, kind), x, (params, i, context)
             )
         else:
-            y, aux = self._apply_layer(place, i, params, x, context)
+            y, aux = self._apply_layer(kind, i, params, x, context)
             residuals = [x] if self.remat == "layer" else []
         return (y, jax.tree.map(jnp.add, sums, aux)), residuals
 
@@ -182,15 +183,15 @@ class LayerStack:
             (g, side_grads, sums), operands = carry, []
             # Saved values are read in place: reversing their order would copy all of them.
             period_residuals = read_slot(residuals, number)
-            for place in reversed(range(self.spec.period)):
-                offset = self.layer_index(number, place)
+            for kind in reversed(range(self.spec.period)):
+                offset = self.layer_index(number, kind)
                 i = start + offset
                 g, side_grads = self.side_gradients(offset, i, g, side_grads)
-                params = self.layer_params(place, i)
+                params = self.layer_params(kind, i)
                 d_params, g, pairs = self.layer_gradients(
-                    place, i, params, period_residuals[place], (g, aux), context
+                    kind, i, params, period_residuals[kind], (g, aux), context
                 )
-                sums = self.leaves.add_gradients(place, i, sums, d_params, deferred=False)
+                sums = self.leaves.add_gradients(kind, i, sums, d_params, deferred=False)
                 operands.append(pairs)
             return (g, side_grads, sums), tuple(operands[::-1])
 
@@ -216,12 +217,12 @@ class LayerStack:
             sums: Tree, inputs: tuple[jax.Array, tuple[SavedOperands, ...]]
         ) -> tuple[Tree, tuple[()]]:
             number, pairs = inputs
-            for place in range(self.spec.period):
-                i = start + self.layer_index(number, place)
-                params, constant = self.partition_params(self.layer_params(place, i))
-                cut = self._split_layer(place, params, like, (i, constant, context))
-                weight_grads = cut.weight_gradients(jax.tree.leaves(params), pairs[place])
-                sums = self.leaves.add_gradients(place, i, sums, weight_grads, deferred=True)
+            for kind in range(self.spec.period):
+                i = start + self.layer_index(number, kind)
+                params, constant = self.partition_params(self.layer_params(kind, i))
+                cut = self._split_layer(kind, params, like, (i, constant, context))
+                weight_grads = cut.weight_gradients(jax.tree.leaves(params), pairs[kind])
+                sums = self.leaves.add_gradients(kind, i, sums, weight_grads, deferred=True)
             return sums, ()
 
         return Loop(body, sums, (self.periods[::-1], pairs))
@@ -233,11 +234,11 @@ class LayerStack:
             x, context: as of a layer.
         """
         immediate = set[int]()
-        for place in range(self.spec.period):
-            numbers = self.leaves.numbers_at(place)
+        for kind in range(self.spec.period):
+            numbers = self.leaves.numbers_of_kind(kind)
             i = jnp.int32(0)
-            params, constant = self.partition_params(self.layer_params(place, i))
-            deferred = self._split_layer(place, params, x, (i, constant, context)).deferred
+            params, constant = self.partition_params(self.layer_params(kind, i))
+            deferred = self._split_layer(kind, params, x, (i, constant, context)).deferred
             immediate |= {number for n, number in enumerate(numbers) if n not in deferred}
         return replace(self, deferred=frozenset(range(len(self.leaves.entries))) - immediate)
 
@@ -258,7 +259,7 @@ class LayerStack:
 
     def split_gradient(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Gradients of the activation, and of what comes after the features of the input."""
-        if self.spec.tapped_layers:
+        if self.spec.intermediate_layers:
             return self.split_features(gradient)
         return gradient, (jnp.zeros_like(gradient),) * self.spec.side_inputs
 
@@ -266,7 +267,7 @@ class LayerStack:
         self, number: jax.Array, i: jax.Array, g: jax.Array, side_grads: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """The gradient of the output of layer `i` before its input was added, and of that input."""
-        for k, side_grad in zip(self.spec.tapped_layers, side_grads, strict=False):
+        for k, side_grad in zip(self.spec.intermediate_layers, side_grads, strict=False):
             g = g + jnp.where(i + 1 == k, side_grad, 0)
         if not self.spec.side_inputs:
             return g, side_grads
@@ -286,12 +287,12 @@ class LayerStack:
 
         def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
             (g, side_grads), (number, residuals), layer_grads = carry, inputs, []
-            for place in reversed(range(self.spec.period)):
-                i = self.layer_index(number, place)
+            for kind in reversed(range(self.spec.period)):
+                i = self.layer_index(number, kind)
                 g, side_grads = self.side_gradients(i, i, g, side_grads)
-                params = self.layer_params(place, i)
+                params = self.layer_params(kind, i)
                 d_params, g, _ = self.layer_gradients(
-                    place, i, params, residuals[place], (g, aux), context
+                    kind, i, params, residuals[kind], (g, aux), context
                 )
                 layer_grads.append(d_params)
             return (g, side_grads), layer_grads[::-1]
@@ -300,25 +301,25 @@ class LayerStack:
         last_carry, layer_grads = lax.scan(body, split, (self.periods, residuals), reverse=True)
         return self.leaves.combine_kinds(layer_grads), self.gradients_of((*last_carry, ()))[0]
 
-    def layer_index(self, number: jax.Array, place: int) -> jax.Array:
+    def layer_index(self, number: jax.Array, kind: int) -> jax.Array:
         """Index of a layer in the run, by the number of its period."""
-        return number if self.spec.period == 1 else number * self.spec.period + place
+        return number if self.spec.period == 1 else number * self.spec.period + kind
 
     # ---- the stack -------------------------------------------------------------------------------
 
-    def prefetch_first(self, place: int, i: jax.Array) -> Tree:
+    def prefetch_first(self, kind: int, i: jax.Array) -> Tree:
         """What the carry of a loop that begins with layer `i` holds of that layer's parameters."""
-        del place, i
+        del kind, i
         return ()
 
-    def prefetch_next(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+    def prefetch_next(self, kind: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
         """Parameters of layer `i` of a forward, and what the carry then holds of the next one's."""
-        return self.layer_params(place, i), ready
+        return self.layer_params(kind, i), ready
 
-    def layer_params(self, place: int, i: jax.Array) -> Tree:
+    def layer_params(self, kind: int, i: jax.Array) -> Tree:
         """Parameters of layer `i`."""
         return self.combine_params(
-            *(self.leaves.read_layer(params, place, i) for params in (self.stack, self.constant))
+            *(self.leaves.read_layer(params, kind, i) for params in (self.stack, self.constant))
         )
 
     def partition_params(self, params: Tree) -> tuple[Tree, Tree]:
@@ -334,12 +335,12 @@ class LayerStack:
         return {name: _vary_like(jnp.zeros(()), x) for name in self.spec.aux}
 
     def _apply_layer(
-        self, place: int, i: jax.Array, params: Tree, x: jax.Array, context: Tree
+        self, kind: int, i: jax.Array, params: Tree, x: jax.Array, context: Tree
     ) -> tuple[jax.Array, Aux]:
-        y, aux = self.layer(params, x, context, place)
+        y, aux = self.layer(params, x, context, kind)
         if tuple(sorted(aux)) != tuple(sorted(self.spec.aux)):
             raise TypeError(
-                f"layer {place} of a period gives the auxiliary losses {sorted(aux)}; valid: "
+                f"layer {kind} of a period gives the auxiliary losses {sorted(aux)}; valid: "
                 f"{sorted(self.spec.aux)}, those that its stack names, from each of its layers"
             )
         outputs = y, {name: _vary_like(value, x) for name, value in aux.items()}
@@ -349,7 +350,7 @@ class LayerStack:
         return jax.tree.map(lambda new, old: jnp.where(exists, new, old), outputs, without)
 
     def _layer_vjp(
-        self, place: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
+        self, kind: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
 
@@ -361,17 +362,17 @@ class LayerStack:
         params, constant = self.partition_params(all_params)
         if self.deferred is not None:
             leaves, constants = jax.tree.leaves(params), (i, constant, context)
-            return self._split_layer(place, params, x, constants).linearize(leaves, x, constants)
+            return self._split_layer(kind, params, x, constants).linearize(leaves, x, constants)
 
         def layer(params: Tree, x: jax.Array) -> tuple[jax.Array, Aux]:
-            return self._apply_layer(place, i, self.combine_params(params, constant), x, context)
+            return self._apply_layer(kind, i, self.combine_params(params, constant), x, context)
 
         return jax.vjp(layer, params, x)
 
     def _split_layer(
-        self, place: int, params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]
+        self, kind: int, params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]
     ) -> SplitLayer:
-        """The layers of a place, cut at their products, for arguments like these.
+        """The layers of a kind, cut at their products, for arguments like these.
 
         Args:
             params: those that have gradients.
@@ -380,14 +381,14 @@ class LayerStack:
 
         def layer(params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]) -> Tree:
             i, constant, context = others
-            return self._apply_layer(place, i, self.combine_params(params, constant), x, context)
+            return self._apply_layer(kind, i, self.combine_params(params, constant), x, context)
 
         deferred = (
             None
             if self.deferred is None
             else frozenset(
                 n
-                for n, number in enumerate(self.leaves.numbers_at(place))
+                for n, number in enumerate(self.leaves.numbers_of_kind(kind))
                 if number in self.deferred
             )
         )
@@ -395,7 +396,7 @@ class LayerStack:
 
     def layer_gradients(
         self,
-        place: int,
+        kind: int,
         i: jax.Array,
         params: Tree,
         residuals: list[Any],
@@ -409,9 +410,9 @@ class LayerStack:
         """
         if self.remat == "layer":
             (x,) = residuals
-            pull = self._layer_vjp(place, x, (params, i, context))[1]
+            pull = self._layer_vjp(kind, x, (params, i, context))[1]
         else:
-            linearized = partial(self._layer_vjp, place)
+            linearized = partial(self._layer_vjp, kind)
             pull = from_residuals(linearized, residuals, gradients[0], (params, i, context))
         if self.deferred is not None:
             return SplitLayer.backward(pull, gradients)

@@ -4,7 +4,7 @@ Parameters that only some layers of a period have are stacked for these alone::
 
     stack      0  1  2  3  4  5           [layers, ...], one after the other
     some       -  0  1  -  2  3           [2 of 3 layers, ...], of those that have it
-    place      0  1  2  0  1  2           which layer of the period, known to the compiler
+    kind       0  1  2  0  1  2           number of the layer in its period, known to the compiler
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StackedLeaves:
         )
 
     def combine_kinds(self, layer_grads: list[Tree]) -> Tree:
-        """Trees `[periods, ...]` of each place of a period as one like `stack`."""
+        """Trees `[periods, ...]` of each kind of layer as one like `stack`."""
         if not self.spec.without:
             return jax.tree.map(interleave_kinds, *layer_grads)
         return {
@@ -58,22 +58,22 @@ class StackedLeaves:
             for name in self.stack
         }
 
-    def read_layer(self, stack: Tree, place: int, i: jax.Array) -> Tree:
+    def read_layer(self, stack: Tree, kind: int, i: jax.Array) -> Tree:
         """The parameters of layer `i` in a tree like `stack`."""
         if not self.spec.without:
             return read_slot(stack, i)
         return {
-            name: read_slot(leaf, self._row(place, name, i))
+            name: read_slot(leaf, self._row(kind, name, i))
             for name, leaf in stack.items()
-            if name not in self.spec.without[place]
+            if name not in self.spec.without[kind]
         }
 
-    def _row(self, place: int, name: str, i: jax.Array) -> jax.Array:
+    def _row(self, kind: int, name: str, i: jax.Array) -> jax.Array:
         """Number of layer `i` among those that have an entry of the stack."""
-        holders = self.spec.kinds_with(name)
-        if len(holders) == self.spec.period:
+        kinds = self.spec.kinds_with(name)
+        if len(kinds) == self.spec.period:
             return i
-        return (i - place) // self.spec.period * len(holders) + holders.index(place)
+        return (i - kind) // self.spec.period * len(kinds) + kinds.index(kind)
 
     @property
     def entries(self) -> list[str]:
@@ -82,13 +82,13 @@ class StackedLeaves:
             return [""] * len(jax.tree.leaves(self.stack))
         return [path[0].key for path, _ in jax.tree_util.tree_leaves_with_path(self.stack)]
 
-    def numbers_at(self, place: int) -> list[int]:
-        """Numbers of the leaves of the stack that layers at this place have, in their order."""
-        without = self.spec.without[place] if self.spec.without else ()
+    def numbers_of_kind(self, kind: int) -> list[int]:
+        """Numbers of the leaves of the stack that layers of this kind have, in their order."""
+        without = self.spec.without[kind] if self.spec.without else ()
         return [number for number, name in enumerate(self.entries) if name not in without]
 
     def add_gradients(
-        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
+        self, kind: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
     ) -> Tree:
         """`sums` with the gradients of layer `i`.
 
@@ -97,7 +97,7 @@ class StackedLeaves:
                 others.
             layer_grads: as many of the leaves of the layer.
         """
-        entries, leaf_numbers = self.entries, self.numbers_at(place)
+        entries, leaf_numbers = self.entries, self.numbers_of_kind(kind)
         numbers = [
             n
             for n in range(len(entries))
@@ -106,7 +106,7 @@ class StackedLeaves:
         new = iter(jax.tree.leaves(layer_grads))
         totals, structure = jax.tree.flatten(sums)
         added = [
-            _add_at(self._row(place, entries[n], i), total, next(new))
+            _add_at(self._row(kind, entries[n], i), total, next(new))
             if n in leaf_numbers
             else total
             for n, total in zip(numbers, totals, strict=True)

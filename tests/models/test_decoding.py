@@ -128,9 +128,9 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
 
 
 def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
-    traits = LayerStackSpec(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
+    spec = LayerStackSpec(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
     stack = {name: np.arange(n) for name, n in (("norm", 4), ("mlp", 2), ("experts", 2))}
-    found = unstack_layers({name: {"scale": own} for name, own in stack.items()}, traits, 4)
+    found = unstack_layers({name: {"scale": own} for name, own in stack.items()}, spec, 4)
     assert found == (
         {"norm": {"scale": 0}, "mlp": {"scale": 0}},
         {"norm": {"scale": 1}, "experts": {"scale": 0}},

@@ -155,8 +155,8 @@ def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
     assert layers["mlp"]["up_proj"]["kernel"].shape == (2, 32, 40)
     assert layers["experts"]["up_proj"]["kernel"].shape == (2, 8, 32, 24)
     assert layers["input_layernorm"]["scale"].shape == (4, 32)
-    traits = ShardedModule(config, "decoder", MeshView()).spec
-    assert traits.without == (frozenset({"experts"}), frozenset({"mlp"}))
+    spec = ShardedModule(config, "decoder", MeshView()).spec
+    assert spec.without == (frozenset({"experts"}), frozenset({"mlp"}))
 
 
 def test_work_is_that_of_the_experts_of_a_token() -> None:

@@ -318,11 +318,11 @@ def test_a_window_hides_what_is_before_it() -> None:
 
 
 def test_layers_that_do_not_give_the_losses_of_their_stack_are_refused() -> None:
-    def layer(params: Any, x: jax.Array, context: Any, place: int) -> Any:
-        return x, {"one": jnp.zeros(()), "two": jnp.zeros(())} if place else {"one": jnp.zeros(())}
+    def layer(params: Any, x: jax.Array, context: Any, kind: int) -> Any:
+        return x, {"one": jnp.zeros(()), "two": jnp.zeros(())} if kind else {"one": jnp.zeros(())}
 
-    traits = LayerStackSpec(period=2, aux=("one",))
-    run = LayerStack(layer, jnp.zeros((2, 1)), 2, "layer", (), spec=traits)
+    spec = LayerStackSpec(period=2, aux=("one",))
+    run = LayerStack(layer, jnp.zeros((2, 1)), 2, "layer", (), spec=spec)
     with pytest.raises(TypeError, match=r"layer 1 of a period gives .*'one', 'two'.*\['one'\]"):
         run.forward_loop(jnp.int32(0), jnp.zeros(3), ()).run_scan()
 
