@@ -33,17 +33,16 @@ from data.sample import DataError
 
 #: May name more tokens which end an answer than the tokenizer does.
 GENERATION = "generation_config.json"
-_NAMES = (
+#: Files of a tokenizer and of its conversations.
+TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
-    PROCESSOR,
-    PREPROCESSOR,
-    VIDEOS,
 )
+_NAMES = (*TOKENIZER_FILES, PROCESSOR, PREPROCESSOR, VIDEOS)
 
 
 class _File(BaseModel):

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.folders import put_folder
+from data.hf_format.files import GENERATION, TOKENIZER_FILES
 from data.hf_format.media import PREPROCESSOR, VIDEOS
 from data.media.registry import MEDIA_TYPES
 from data.processing.processor import make_processor
@@ -41,15 +42,7 @@ _HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONFIG = "config.yaml"
 RELEASED, PROCESSOR = "released", "processor"
 #: Files of a decoder's tokenizer, and of an encoder's media.
-TEXTS = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    "generation_config.json",
-)
+TEXTS = (*TOKENIZER_FILES, GENERATION)
 #: Budgets of a row to begin with, fewer tokens where the decoder has fewer positions:
 #: `launch.py budgets` finds those that fit the data.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Sizes, StepMemory, step_memory
 from scheduling.costs.strategy import Strategy
@@ -14,8 +13,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.bounds import with_slack
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.schedule import Schedule
-from scheduling.search.scheduler import Scheduler
-from scheduling.simulate.lockstep import simulate_step, step_makespan
+from scheduling.simulate.lockstep import simulate_step
 from scheduling.simulate.simulation import Simulation, SimulationOptions
 
 
@@ -41,21 +39,6 @@ class SearchOutcome:
     def simulation(self) -> Simulation:
         """The step in all its parts."""
         return simulate_step(self.schedule, self.times, options_of(self.strategy))
-
-
-def evaluate_strategy(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
-    """Schedule and simulate a strategy.
-
-    Raises:
-        ScheduleError: sizes of the strategy do not fit together.
-    """
-    workload, hardware = scheduler.workload, scheduler.hardware
-    schedule = scheduler(strategy)
-    strategy = with_schedule_chunks(strategy, schedule)
-    times = step_times(workload, strategy, hardware)
-    memory = memory_of(workload, strategy, hardware, schedule)
-    seconds = step_makespan(schedule, times, options_of(strategy))
-    return SearchOutcome(strategy, schedule, times, seconds, memory)
 
 
 def with_schedule_chunks(strategy: Strategy, schedule: Schedule) -> Strategy:

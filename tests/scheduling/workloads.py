@@ -8,10 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareLink
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile, ModuleWork, Parameters
 from scheduling.costs.workload import LayerSplit, Workload
+from scheduling.search.outcome import SearchOutcome, memory_of, options_of, with_schedule_chunks
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space
+from scheduling.simulate.lockstep import step_makespan
 from sharding.plan import PlanRequirement
 
 #: Degrees of tensor parallelism that the workloads here can have.
@@ -192,3 +197,14 @@ def workloads(draw: st.DrawFn, most: int = 2) -> Workload:
         frozen=frozen,
         frozen_connectors=connectors,
     )
+
+
+def evaluate_strategy(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
+    """Schedule and simulate a strategy."""
+    workload, hardware = scheduler.workload, scheduler.hardware
+    schedule = scheduler(strategy)
+    strategy = with_schedule_chunks(strategy, schedule)
+    times = step_times(workload, strategy, hardware)
+    memory = memory_of(workload, strategy, hardware, schedule)
+    seconds = step_makespan(schedule, times, options_of(strategy))
+    return SearchOutcome(strategy, schedule, times, seconds, memory)

@@ -44,10 +44,3 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
     placed = np.empty(batches, np.int64)
     placed[groups] = ranks
     return placed
-
-
-def traffic(volumes: NDArray[np.integer], hosts: Sequence[int], placed: Ints) -> Ints:
-    """Amount that every host sends, `[hosts]`: its parts of mini-batches on other hosts."""
-    elsewhere = volumes.copy()
-    elsewhere[np.arange(len(placed)), np.asarray(hosts)[placed]] = 0
-    return elsewhere.sum(0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from data.planning.groups.placement import place, traffic
+from data.planning.groups.placement import place
 from data.sample import DataError
 
 
@@ -45,6 +47,14 @@ def drawn(seed: int, hosts: int, per_host: int) -> np.ndarray:
     for batch in range(len(volumes)):
         np.add.at(volumes[batch], rng.integers(0, hosts, 6), rng.integers(1, 100, 6))
     return volumes
+
+
+def traffic(volumes: np.ndarray, hosts: Sequence[int], placed: np.ndarray) -> np.ndarray:
+    """Amount that every host sends, `[hosts]`: its parts of mini-batches on other hosts."""
+    elsewhere = volumes.copy()
+    elsewhere[np.arange(len(placed)), np.asarray(hosts)[placed]] = 0
+    sent: np.ndarray = elsewhere.sum(0)
+    return sent
 
 
 @settings(max_examples=30)

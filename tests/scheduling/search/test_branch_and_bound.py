@@ -28,7 +28,7 @@ from scheduling.search.branch_and_bound import (
     find_leanest,
     search_space,
 )
-from scheduling.search.outcome import SearchOutcome, evaluate_strategy, memory_of
+from scheduling.search.outcome import SearchOutcome, memory_of
 from scheduling.search.scheduler import Scheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, backbone_families, encoder_plans, family_members
 from sharding.plan import ParallelPlan
@@ -51,7 +51,7 @@ def everything(
     for family in backbone_families(space, workload):
         for member in family_members(space, workload, family):
             try:
-                yield family, evaluate_strategy(member, scheduler)
+                yield family, small.evaluate_strategy(member, scheduler)
             except ScheduleError:
                 continue
 
@@ -287,7 +287,7 @@ def test_the_bound_leaves_out_what_pieces_of_frozen_encoders_compute_again() -> 
     hardware = small.hardware(link=FREE, network=FREE)
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, microbatches=32, encoder_chunks={"vision": 4}, co_issue=False)
-    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
+    outcome = small.evaluate_strategy(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert 0.9 * outcome.seconds < bound <= outcome.seconds
 
@@ -308,7 +308,7 @@ def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> 
     hardware = small.hardware()
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, microbatches=32, co_issue=False)
-    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
+    outcome = small.evaluate_strategy(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert bound <= outcome.seconds < 1.05 * bound
 

@@ -12,7 +12,6 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.bounds import lower_bound
 from scheduling.search.branch_and_bound import search_space
-from scheduling.search.outcome import evaluate_strategy
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space
 from sharding.plan import ParallelPlan
@@ -76,7 +75,7 @@ def test_no_step_undercuts_its_bounds(data: st.DataObject) -> None:
         co_issue=data.draw(st.booleans()),
         kind="zero_bubble",
     )
-    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
+    outcome = small.evaluate_strategy(strategy, Scheduler(workload, hardware))
     assert lower_bound(workload, strategy, hardware) <= outcome.seconds * ROUNDING
     assert least_memory(workload, strategy, hardware) <= outcome.memory.total * ROUNDING
     plain = replace(strategy, kind="1f1b")

@@ -302,11 +302,6 @@ class RecordKeys:
         return self._values.get(key)
 
     @property
-    def all_names(self) -> list[Any]:
-        """All keys."""
-        return [*self._values]
-
-    @property
     def values(self) -> Mapping[Any, Any]:
         """The mapping, nothing of which is read thereby."""
         return self._values
