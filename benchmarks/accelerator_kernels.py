@@ -22,8 +22,8 @@ from mllm_jax.layers.config.kinds import MaskKind
 
 def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
-    ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
-    for name, ragged in ways.items():
+    modes = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
+    for name, ragged in modes.items():
         case = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
         yield name, partial(_measure_exchange, setting, name, case)
 
@@ -59,8 +59,8 @@ def _measure_attention(
 ) -> Iterator[Row]:
     if backend != "reference":
         small = replace(AttentionCase(), width=setting.sizes.attention.width)
-        ways = (small.make_program(name, MaskKind(causal)) for name in (backend, "reference"))
-        output, expected = (run(small.inputs()) for run in ways)
+        modes = (small.make_program(name, MaskKind(causal)) for name in (backend, "reference"))
+        output, expected = (run(small.inputs()) for run in modes)
         yield from _error_rows(what, small.relative_errors(output, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()

@@ -116,23 +116,23 @@ def _make_row(
 
 
 def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, ExperimentConfig]:
-    """The configuration as it is, on one device, and on all of its devices in three ways.
+    """The configuration as it is, on one device, and on all of its devices under three plans.
 
     A decoder with experts also has all of its devices share them.
 
-    Ways that the model does not fit are left out and reported.
+    Plans that the model does not fit are left out and reported.
     """
     count = config.parallel.devices
     data, one = ParallelPlan(data=count), ParallelPlan()
-    ways = {
+    plans = {
         "one device": (one, one),
         f"data {count}": (data, data),
         f"tensor {count}": (ParallelPlan(tensor=count), ParallelPlan(tensor=count)),
         f"stage {count}": (ParallelPlan(stage=count), data),
     }
     if config.model.backbone_config.experts is not None:
-        ways[f"expert {count}"] = (ParallelPlan(expert=count), data)
-    planned = {name: _with_plans(config, *plans) for name, plans in ways.items()}
+        plans[f"expert {count}"] = (ParallelPlan(expert=count), data)
+    planned = {name: _with_plans(config, *plans) for name, plans in plans.items()}
     if all(variant.parallel != config.parallel for variant in planned.values()):
         planned = {"configured": config, **planned}
     fitting: dict[str, ExperimentConfig] = {}

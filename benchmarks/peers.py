@@ -38,9 +38,9 @@ PrintLine = Callable[[str], None]
 
 #: Samples of an epoch, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 128, 1 / 8
-#: Timed turns of every way, one after the other; together an epoch.
+#: Timed turns of every trainer, one after the other; together an epoch.
 TURNS = 4
-#: Samples that warm up a way.
+#: Samples that warm up a trainer.
 WARM_UP = 16
 #: Settings of a user of transformers who keeps the defaults.
 DEFAULT = TorchSetting(batch=8)
@@ -59,8 +59,8 @@ EXTRA = "parity"
 OURS, PEER = "benchmarks.ours", "benchmarks.peer"
 #: Environment of transformers: all files are in the folder, and loading them is no news.
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-#: Environment of all ways: arrays of a step are made anew in every step, and with small pages the
-#: kernel takes a tenth of the time to do so.
+#: Environment of all trainers: arrays of a step are made anew in every step, and with small pages
+#: the kernel takes a tenth of the time to do so.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
@@ -69,7 +69,7 @@ def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
 
     A folder is written with `SAMPLES` conversations as long as
     `data.sources.distributions.web_lengths` says times `SCALE`, and with the initial parameters in
-    LLaVA's released form. Every way reads them in a separate process; their losses on the same
+    LLaVA's released form. Every trainer reads them in a separate process; their losses on the same
     samples are compared before anything is timed. A turn is a part of an epoch, as long for all:
     `SAMPLES` are enough for batches of similar lengths to have little padding. Our time has the
     reading of files and the packing in it; transformers gets arrays to pad.
@@ -104,7 +104,9 @@ def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
             }
             losses = compare_losses(ours, peers, print_line)
             turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), print_line)
-            figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
+            figures = {
+                key: trainer.ask("figures") for key, trainer in {"ours": ours, **peers}.items()
+            }
     return make_report(figures, turns, losses, settings) | {"best_of": tried}
 
 
@@ -300,7 +302,7 @@ def _token_rate(turns: Sequence[Turn]) -> float:
 def compare_losses(
     ours: TurnWorker, peers: Mapping[str, TurnWorker], print_line: PrintLine
 ) -> dict[str, float]:
-    """Losses of all ways on the samples of our first step, before anything is learnt.
+    """Losses of all trainers on the samples of our first step, before anything is learnt.
 
     Raises:
         RunError: the losses differ.
@@ -319,23 +321,23 @@ def compare_losses(
 
 
 def in_turns(
-    ways: Mapping[str, TurnWorker], tokens: int, print_line: PrintLine
+    trainers: Mapping[str, TurnWorker], tokens: int, print_line: PrintLine
 ) -> dict[str, list[Turn]]:
-    """Tokens and seconds of every turn of every way.
+    """Tokens and seconds of every turn of every trainer.
 
     Args:
-        ways: the compared ways by name, `ours` among them.
+        trainers: the compared trainers by name, `ours` among them.
         tokens: number of tokens of an epoch.
         print_line: prints a line of progress.
     """
     peers = {"samples": SAMPLES // TURNS}
-    options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in ways}
-    for key, way in ways.items():
-        way.ask("turn", **({"tokens": 1} if key == "ours" else {"samples": WARM_UP}))
-    turns: dict[str, list[Turn]] = {key: [] for key in ways}
+    options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in trainers}
+    for key, trainer in trainers.items():
+        trainer.ask("turn", **({"tokens": 1} if key == "ours" else {"samples": WARM_UP}))
+    turns: dict[str, list[Turn]] = {key: [] for key in trainers}
     for turn in range(TURNS):
-        for key, way in ways.items():
-            turns[key].append(way.ask("turn", **options[key]))
+        for key, trainer in trainers.items():
+            turns[key].append(trainer.ask("turn", **options[key]))
         rates = ", ".join(f"{key} {_token_rate(of_way[-1:]):.0f}" for key, of_way in turns.items())
         print_line(f"turn {turn + 1} of {TURNS}, tokens/s: {rates}")
     return turns

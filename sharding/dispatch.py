@@ -9,7 +9,7 @@ token, which adds them up by their weights (GShard, arXiv 2006.16668, section 3.
     copies    a0 c1|b2 b3    d0 e0|f2 d3         experts 0 and 1 | experts 2 and 3
                    \\  all-to-all  /
     arrived   a0 c1 d0 e0    b2 b3 f2 d3
-    sorted    a0 d0 e0 c1    b2 f2 b3 d3         grouped products, then the same way back
+    sorted    a0 d0 e0 c1    b2 f2 b3 d3         grouped products, then back in the same order
 
 No copy is dropped, whatever the router does. As all tokens may choose one expert, a buffer for all
 cases would hold the copies of all ranks. Copies go in rounds instead: a rank receives at most
@@ -77,7 +77,7 @@ def through_experts(
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
-    way: ExpertDispatch,
+    dispatch: ExpertDispatch,
 ) -> jax.Array:
     """For each token the weighted sum of what its experts make of it.
 
@@ -85,52 +85,54 @@ def through_experts(
         grouped: products of the experts of this rank; it may be differentiated.
         params: parameters of the experts of this rank.
         tokens: `[tokens, width]`, those of this rank.
-        experts: `[tokens, choices]` int32, numbers of experts, `way.experts` for no expert.
+        experts: `[tokens, choices]` int32, numbers of experts, `dispatch.experts` for no expert.
         weights: `[tokens, choices]` float32.
-        way: how copies move.
+        dispatch: how copies move.
 
     Returns:
         `[tokens, width]` float32.
     """
     operands = params, tokens, experts, weights
     axes = {axis for leaf in jax.tree.leaves(operands) for axis in jax.typeof(leaf).mat.varying}
-    return _run_experts(grouped, way, *vary(operands, tuple(sorted({*axes, *way.axes}))))
+    return _run_experts(grouped, dispatch, *vary(operands, tuple(sorted({*axes, *dispatch.axes}))))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _run_experts(
     grouped: Grouped,
-    way: ExpertDispatch,
+    dispatch: ExpertDispatch,
     params: Tree,
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
 ) -> jax.Array:
-    copies = _TokenCopies.of_experts(experts, way)
+    copies = _TokenCopies.of_experts(experts, dispatch)
 
     def part(move: _RoundMove, rows: jax.Array, results: jax.Array) -> jax.Array:
         return move.return_results(grouped(params, rows, move.counts), results)
 
-    outputs = _in_rounds(copies, copies.of_tokens(tokens), part, copies.zero_copies(tokens), way)
+    outputs = _in_rounds(
+        copies, copies.of_tokens(tokens), part, copies.zero_copies(tokens), dispatch
+    )
     return jnp.sum(copies.by_token(outputs).astype(jnp.float32) * weights[..., None], axis=1)
 
 
 def _experts_forward(
-    grouped: Grouped, way: ExpertDispatch, *operands: Any
+    grouped: Grouped, dispatch: ExpertDispatch, *operands: Any
 ) -> tuple[jax.Array, tuple[Tree, jax.Array, jax.Array, jax.Array]]:
-    return _run_experts(grouped, way, *operands), operands
+    return _run_experts(grouped, dispatch, *operands), operands
 
 
 def _experts_backward(
     grouped: Grouped,
-    way: ExpertDispatch,
+    dispatch: ExpertDispatch,
     operands: tuple[Tree, jax.Array, jax.Array, jax.Array],
     gradient: jax.Array,
 ) -> tuple[Tree, jax.Array, None, jax.Array]:
     params, tokens, experts, weights = operands
-    copies = _TokenCopies.of_experts(experts, way)
+    copies = _TokenCopies.of_experts(experts, dispatch)
     both = copies.of_tokens(jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1))
-    sent = _join_numbers(both, copies.sort_copies(weights), way)
+    sent = _join_numbers(both, copies.sort_copies(weights), dispatch)
 
     def part(move: _RoundMove, received: jax.Array, state: tuple[Tree, jax.Array]) -> Tree:
         of_params, of_copies = state
@@ -140,13 +142,13 @@ def _experts_backward(
         of_part, of_rows = pull((wide * scale).astype(results.dtype))
         of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
         of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, of_part)
-        return of_params, move.return_results(_join_numbers(of_rows, of_scale, way), of_copies)
+        return of_params, move.return_results(_join_numbers(of_rows, of_scale, dispatch), of_copies)
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x, jnp.float32), params)
     of_copies = _join_numbers(
-        copies.zero_copies(tokens), jnp.zeros_like(copies.sort_copies(weights)), way
+        copies.zero_copies(tokens), jnp.zeros_like(copies.sort_copies(weights)), dispatch
     )
-    sums, of_copies = _in_rounds(copies, sent, part, (nothing, of_copies), way)
+    sums, of_copies = _in_rounds(copies, sent, part, (nothing, of_copies), dispatch)
     of_params = jax.tree.map(lambda x, total: total.astype(x.dtype), params, sums)
     (of_tokens,), of_weights = _split_numbers(of_copies, [tokens.shape[-1]])
     summed = jnp.sum(copies.by_token(of_tokens).astype(jnp.float32), axis=1)
@@ -161,7 +163,7 @@ def _in_rounds(
     values: jax.Array,
     part: Callable[[_RoundMove, jax.Array, Tree], Tree],
     state: Tree,
-    way: ExpertDispatch,
+    dispatch: ExpertDispatch,
 ) -> Tree:
     """`state` after all parts of all rounds.
 
@@ -170,15 +172,15 @@ def _in_rounds(
         values: `[copies, width]`, what the experts need.
         part: what a part makes of its move, of the rows that came, and of the state before.
         state: the state before all parts.
-        way: how copies move.
+        dispatch: how copies move.
     """
-    rounds = -(-copies.part_count(way) // way.parts)
+    rounds = -(-copies.part_count(dispatch) // dispatch.parts)
 
     def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         number, state = carry
         inputs = values
-        for index in range(way.parts):
-            move = _RoundMove.of_part(copies, number * way.parts + index, way)
+        for index in range(dispatch.parts):
+            move = _RoundMove.of_part(copies, number * dispatch.parts + index, dispatch)
             # Exchanges are in the order of their parts, or a compiler may begin with the last one.
             inputs, received = lax.optimization_barrier((inputs, move.send_copies(inputs)))
             state = part(move, received, state)
@@ -189,7 +191,7 @@ def _in_rounds(
         return lax.while_loop(lambda carry: carry[0] < rounds, body, start)[1]
 
 
-def _join_numbers(rows: jax.Array, numbers: jax.Array, way: ExpertDispatch) -> jax.Array:
+def _join_numbers(rows: jax.Array, numbers: jax.Array, dispatch: ExpertDispatch) -> jax.Array:
     """Rows `[n, width]` and a float32 number of each, `[n, 1]`, as one array to move.
 
     A number is the sum of its columns, each of which has the next bits of it that the type of the
@@ -200,7 +202,7 @@ def _join_numbers(rows: jax.Array, numbers: jax.Array, way: ExpertDispatch) -> j
         columns.append(lax.reduce_precision(numbers, kind.nexp, kind.nmant))
         numbers = numbers - columns[-1]
     packed = jnp.concatenate(columns, axis=1).astype(rows.dtype)
-    padding = number_columns(rows.dtype.itemsize, way.ragged) - len(columns)
+    padding = number_columns(rows.dtype.itemsize, dispatch.ragged) - len(columns)
     return jnp.concatenate([rows, jnp.pad(packed, ((0, 0), (0, padding)))], axis=1)
 
 
@@ -224,14 +226,14 @@ class _TokenCopies(NamedTuple):
     counts: jax.Array
 
     @classmethod
-    def of_experts(cls, experts: jax.Array, way: ExpertDispatch) -> _TokenCopies:
+    def of_experts(cls, experts: jax.Array, dispatch: ExpertDispatch) -> _TokenCopies:
         """The copies of tokens that go to `experts`, `[tokens, choices]`."""
-        flat, ranks = experts.reshape(-1), axis_size(way.axes)
+        flat, ranks = experts.reshape(-1), axis_size(dispatch.axes)
         order = jnp.argsort(flat, stable=True).astype(jnp.int32)
-        places = _invert_permutation(order, way)
-        bounds = jnp.arange(way.experts + 1, dtype=flat.dtype)
+        places = _invert_permutation(order, dispatch)
+        bounds = jnp.arange(dispatch.experts + 1, dtype=flat.dtype)
         local_counts = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
-        counts = collectives.all_gather(local_counts[None], way.axes, dim=0)
+        counts = collectives.all_gather(local_counts[None], dispatch.axes, dim=0)
         return cls(order, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
 
     @property
@@ -239,11 +241,11 @@ class _TokenCopies(NamedTuple):
         """`[from, to]`."""
         return jnp.sum(self.counts, axis=2)
 
-    def part_count(self, way: ExpertDispatch) -> jax.Array:
+    def part_count(self, dispatch: ExpertDispatch) -> jax.Array:
         """Parts of rounds until all copies have moved."""
-        if way.ragged:
-            return _divide_up(jnp.max(jnp.sum(self.rank_totals, axis=0)), way.slots)
-        return _divide_up(jnp.max(self.rank_totals), way.slots // len(self.counts))
+        if dispatch.ragged:
+            return _divide_up(jnp.max(jnp.sum(self.rank_totals, axis=0)), dispatch.slots)
+        return _divide_up(jnp.max(self.rank_totals), dispatch.slots // len(self.counts))
 
     def of_tokens(self, values: jax.Array) -> jax.Array:
         """`[tokens, ..]` to `[copies, ..]`."""
@@ -268,7 +270,7 @@ class _RoundMove(NamedTuple):
     Ranks are numbered along the expert axes; a *block* is what comes from one rank for one expert.
 
     Attributes:
-        way: how copies move.
+        dispatch: how copies move.
         begin, sent: `[to]`, places of the first copies for each rank, and their numbers.
         arrive, received: `[from]`, places of what comes from each rank, and the numbers.
         lands: `[to]`, where on each rank the copies of this one arrive.
@@ -277,7 +279,7 @@ class _RoundMove(NamedTuple):
         counts: `[local experts]`.
     """
 
-    way: ExpertDispatch
+    dispatch: ExpertDispatch
     begin: jax.Array
     sent: jax.Array
     arrive: jax.Array
@@ -288,26 +290,30 @@ class _RoundMove(NamedTuple):
     counts: jax.Array
 
     @classmethod
-    def of_part(cls, copies: _TokenCopies, number: jax.Array, way: ExpertDispatch) -> _RoundMove:
+    def of_part(
+        cls, copies: _TokenCopies, number: jax.Array, dispatch: ExpertDispatch
+    ) -> _RoundMove:
         """What moves in part `number`.
 
         With slots for all ranks together, a rank receives first all copies of the first rank, then
         those of the next, and so on, `slots` of them in each part.
         """
-        totals, me = copies.rank_totals, axis_index(way.axes)
-        before = _sums_before(totals, axis=0) if way.ragged else jnp.zeros_like(totals)
-        slots = way.slots if way.ragged else way.slots // len(totals)
+        totals, me = copies.rank_totals, axis_index(dispatch.axes)
+        before = _sums_before(totals, axis=0) if dispatch.ragged else jnp.zeros_like(totals)
+        slots = dispatch.slots if dispatch.ragged else dispatch.slots // len(totals)
         first, last = (
             jnp.clip(slots * (number + i) - before, 0, totals) for i in (0, 1)
         )  # [from, to], counted from the first copy for a rank
         lengths = last - first
         starts = _sums_before(totals, axis=1) + first
-        arrive = _sums_before(lengths, axis=0) if way.ragged else _padded_starts(lengths, slots)
+        arrive = (
+            _sums_before(lengths, axis=0) if dispatch.ragged else _padded_starts(lengths, slots)
+        )
         experts = jnp.cumsum(copies.counts[:, me], axis=1)
         ends = jnp.clip(experts, first[:, me, None], last[:, me, None])
         blocks = jnp.diff(ends, axis=1, prepend=first[:, me, None])
         return cls(
-            way,
+            dispatch,
             begin=starts[me],
             sent=lengths[me],
             arrive=arrive[:, me],
@@ -324,21 +330,23 @@ class _RoundMove(NamedTuple):
         Returns:
             `[slots, ..]`, zero after the received ones.
         """
-        if self.way.ragged:
+        if self.dispatch.ragged:
             slices = jnp.stack([self.begin, self.sent, self.lands, self.received])
-            received = collectives.ragged_all_to_all(values, slices, self.way.slots, self.way.axes)
+            received = collectives.ragged_all_to_all(
+                values, slices, self.dispatch.slots, self.dispatch.axes
+            )
         else:
             sent = self._pick_rows(values, self._slot_copies())
-            received = collectives.all_to_all(sent, self.way.axes)
+            received = collectives.all_to_all(sent, self.dispatch.axes)
         return self._pick_rows(received, self._expert_order(by_expert=True))
 
     def return_results(self, results: jax.Array, into: jax.Array) -> jax.Array:
         """Results of the received copies, `[slots, ..]`, put into those of this rank's copies."""
         arrived = self._pick_rows(results, self._expert_order(by_expert=False))
-        if self.way.ragged:
+        if self.dispatch.ragged:
             slices = jnp.stack([self.arrive, self.received, self.returns, self.sent])
-            return collectives.ragged_all_to_all(arrived, slices, into, self.way.axes)
-        returned = collectives.all_to_all(arrived, self.way.axes)
+            return collectives.ragged_all_to_all(arrived, slices, into, self.dispatch.axes)
+        returned = collectives.all_to_all(arrived, self.dispatch.axes)
         slots, moved = self._copy_slots(len(into))
         return jnp.where(moved[:, None], returned[self._broadcast_once(slots)], into)
 
@@ -348,7 +356,7 @@ class _RoundMove(NamedTuple):
         to = jnp.searchsorted(self.begin, place, side="right", method="scan_unrolled") - 1
         offset = place - self.begin[to]
         moved = (to >= 0) & (offset < self.sent[to])
-        return jnp.where(moved, to * (self.way.slots // len(self.begin)) + offset, 0), moved
+        return jnp.where(moved, to * (self.dispatch.slots // len(self.begin)) + offset, 0), moved
 
     def _pick_rows(self, values: jax.Array, index: jax.Array) -> jax.Array:
         """`values[index]`, zero where an index is beyond them."""
@@ -360,12 +368,12 @@ class _RoundMove(NamedTuple):
         XLA for CPUs fuses an index of cheap terms into the gather that reads it, and computes the
         terms again for every element. It does so with no sum over a window.
         """
-        return index if self.way.ragged else lax.cumsum(jnp.diff(index, prepend=0))
+        return index if self.dispatch.ragged else lax.cumsum(jnp.diff(index, prepend=0))
 
     def _slot_copies(self) -> jax.Array:
         """`[slots]`, the copy in every slot of every rank, beyond all copies in an empty slot."""
         ranks = len(self.begin)
-        offsets = jnp.arange(self.way.slots // ranks, dtype=jnp.int32)[None]
+        offsets = jnp.arange(self.dispatch.slots // ranks, dtype=jnp.int32)[None]
         picks = jnp.where(
             offsets < self.sent[:, None], self.begin[:, None] + offsets, jnp.iinfo(jnp.int32).max
         )
@@ -380,7 +388,7 @@ class _RoundMove(NamedTuple):
         else:
             source, target, blocks = grouped, arrived, self.blocks
         return _source_places(
-            source.reshape(-1), target.reshape(-1), blocks.reshape(-1), self.way.slots
+            source.reshape(-1), target.reshape(-1), blocks.reshape(-1), self.dispatch.slots
         )
 
 
@@ -407,13 +415,13 @@ def _source_places(
     return jnp.where(inside, place + of_block(source - target), size)
 
 
-def _invert_permutation(order: jax.Array, way: ExpertDispatch) -> jax.Array:
+def _invert_permutation(order: jax.Array, dispatch: ExpertDispatch) -> jax.Array:
     """The inverse of a permutation.
 
     CPUs write 16384 numbers to any places in a hundredth of the time in which they sort them (rows
     they write entry by entry). What accelerators take for it was not measured.
     """
-    if way.ragged:
+    if dispatch.ragged:
         return jnp.argsort(order).astype(jnp.int32)
     place = jnp.arange(order.size, dtype=jnp.int32)
     return jnp.zeros_like(place).at[order].set(place, unique_indices=True)

@@ -352,11 +352,11 @@ def _find_even_cuts(squares: np.ndarray, parts: int) -> list[int]:
 
 
 def run_megatron(chain: LayerChain) -> BaselineStep:
-    """The fastest of `megatron_ways`."""
-    return min(megatron_ways(chain), key=lambda option: option.step.makespan)
+    """The fastest of `megatron_layouts`."""
+    return min(megatron_layouts(chain), key=lambda option: option.step.makespan)
 
 
-def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
+def megatron_layouts(chain: LayerChain) -> list[BaselineStep]:
     """Encoders at the start of the first virtual stage; the decoder over all stages or the others.
 
     Both are tried with every number of virtual chunks up to the strategy's: where the first virtual

@@ -129,14 +129,14 @@ def _assign_microbatches(chain: LayerChain, stages: int, tensor: int) -> tuple[i
     return tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
 
 
-def _more_parameters(chain: LayerChain, ways: int) -> float:
-    """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
+def _more_parameters(chain: LayerChain, devices: int) -> float:
+    """Encoder parameters of a device, split over so many, above those under the decoder's plan."""
     encoders = chain.workload.sources.items()
     total = sum(
         module.parameters for name, module in encoders if chain.workload.holds_parameters(name)
     )
     decoder = chain.strategy.backbone
-    return total / ways - total / (decoder.stage * decoder.tensor)
+    return total / devices - total / (decoder.stage * decoder.tensor)
 
 
 def _with_plan(chain: LayerChain, alone: Simulation, stages: int, tensor: int) -> OptimusStep:

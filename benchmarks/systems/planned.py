@@ -20,7 +20,7 @@ from benchmarks.systems.chain import (
     LayerChain,
     decoder_alone,
     even_seconds,
-    megatron_ways,
+    megatron_layouts,
     run_balanced,
     stopped_seconds,
 )
@@ -138,8 +138,8 @@ def allow_padding(space: Space) -> Space:
     return replace(space, pad=True)
 
 
-#: Makes a system's ways to run a chain; each is simulated only when it is asked for its seconds.
-Ways = Callable[[PlanningCase, LayerChain], Iterable[PlannedSystem]]
+#: Lists how a system may run a chain; each is simulated only when its seconds are read.
+ListSystems = Callable[[PlanningCase, LayerChain], Iterable[PlannedSystem]]
 
 
 def list_searches(question: PlanningCase) -> Mapping[str, Callable[[], PlannedSystem]]:
@@ -147,13 +147,13 @@ def list_searches(question: PlanningCase) -> Mapping[str, Callable[[], PlannedSy
 
     Each raises ScheduleError if no plan can be run.
     """
-    ways: dict[str, Ways] = {
-        "megatron": lambda _, chain: megatron_ways(chain),
+    candidates: dict[str, ListSystems] = {
+        "megatron": lambda _, chain: megatron_layouts(chain),
         "balanced": lambda _, chain: [run_balanced(chain)],
         "optimus": _try_optimus,
     }
     searches: dict[str, Callable[[], PlannedSystem]] = {
-        name: partial(_find_fastest, question, name, search) for name, search in ways.items()
+        name: partial(_find_fastest, question, name, search) for name, search in candidates.items()
     }
     return {
         "megatron": searches["megatron"],
@@ -163,7 +163,7 @@ def list_searches(question: PlanningCase) -> Mapping[str, Callable[[], PlannedSy
     }
 
 
-def _find_fastest(question: PlanningCase, name: str, ways: Ways) -> PlannedSystem:
+def _find_fastest(question: PlanningCase, name: str, list_systems: ListSystems) -> PlannedSystem:
     """The fastest of the first `TRIED` chains with room; the leanest if none has."""
     best, leanest, tried = None, None, 0
     for chain in _without_chunks(question.chains) if name == "megatron" else question.chains:
@@ -173,13 +173,13 @@ def _find_fastest(question: PlanningCase, name: str, ways: Ways) -> PlannedSyste
         if tried == TRIED or (best is not None and bound >= best.seconds):
             break
         try:
-            systems = list(ways(question, chain))
-            room = [system for system in systems if question.has_room(system)]
+            systems = list(list_systems(question, chain))
+            fitting = [system for system in systems if question.has_room(system)]
         except ScheduleError:
             continue
-        tried += bool(room)
+        tried += bool(fitting)
         best = min(
-            [*room, *([best] if best else [])], key=lambda system: system.seconds, default=None
+            [*fitting, *([best] if best else [])], key=lambda system: system.seconds, default=None
         )
         if best is None:
             candidates = [*systems, *([leanest] if leanest else [])]
@@ -263,8 +263,8 @@ def _by_bound(question: PlanningCase) -> Sequence[DisaggregatedSystem]:
         decoder_chains.sort(
             key=lambda chain: even_seconds(chain, chain.decoder_layers) + stopped_seconds(chain)
         )
-        room = (chain for chain in decoder_chains if decoder_alone(chain).memory <= space.memory)
-        for chain in islice(room, OF_SPLIT):
+        fitting = (chain for chain in decoder_chains if decoder_alone(chain).memory <= space.memory)
+        for chain in islice(fitting, OF_SPLIT):
             splits += _encoder_plans(question, chain, space.devices - devices)
     return sorted(splits, key=lambda split: split.least_seconds)
 
@@ -286,7 +286,7 @@ def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
 def _encoder_plans(
     question: PlanningCase, chain: LayerChain, devices: int
 ) -> Iterator[DisaggregatedSystem]:
-    """Ways to run the encoders on so many devices, the others being a decoder's."""
+    """Systems that run the encoders on so many devices and the decoder on the others."""
     count, stages = chain.strategy.microbatches, chain.strategy.backbone.stage
     most = question.space.domain or devices
     for tensor in divisors_of(devices):

@@ -72,14 +72,14 @@ def named_subspaces(space: Space, workload: Workload) -> dict[str, Space]:
 
 
 def predict_subspaces(
-    planner: PlanSearch, ways: Mapping[str, SearchResult]
+    planner: PlanSearch, searches: Mapping[str, SearchResult]
 ) -> dict[str, PlanPrediction]:
     """The best of each part of the space, by its name, or why there is none.
 
     Args:
-        ways: results of the searches of `named_subspaces`.
+        searches: results of the searches of `named_subspaces`.
     """
-    return {name: _predict_subspace(planner, name, search) for name, search in ways.items()}
+    return {name: _predict_subspace(planner, name, search) for name, search in searches.items()}
 
 
 def _predict_subspace(planner: PlanSearch, name: str, search: SearchResult) -> PlanPrediction:
@@ -104,11 +104,13 @@ def describe_smallest(
         why = "; ".join(refused) or "no degrees divide the devices, the rows and the model"
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
     strategy, memory = leanest
-    ways = _sufficient_devices(planner)
+    changes = _sufficient_devices(planner)
     if memory <= planner.hardware.memory:
-        ways.append(f"--memory {format_gib(memory)}")
+        changes.append(f"--memory {format_gib(memory)}")
     advice = (
-        f"fits with {', or with '.join(ways)}" if ways else f"{MOST_TIMES}x the devices do not do"
+        f"fits with {', or with '.join(changes)}"
+        if changes
+        else f"{MOST_TIMES}x the devices do not do"
     )
     return (
         f"the leanest, {describe_strategy(strategy)}, needs {format_gib(memory)} GiB of "

@@ -249,18 +249,18 @@ class PlanSearch:
 
     def find_leanest(self, space: Space | None = None) -> Lean | None:
         """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
-        ways = (
+        candidates = (
             find_leanest(subspace, costs[0])
             for subspace, costs in self._split_space(space or self.space)
         )
-        return min((lean for lean in ways if lean), key=lambda lean: lean[1], default=None)
+        return min((lean for lean in candidates if lean), key=lambda lean: lean[1], default=None)
 
     def find_fitting(self) -> Lean | None:
         """A strategy that has room, and its bytes; None if there is none."""
-        ways = (
+        candidates = (
             find_fitting(subspace, costs[0]) for subspace, costs in self._split_space(self.space)
         )
-        return next((lean for lean in ways if lean), None)
+        return next((lean for lean in candidates if lean), None)
 
 
 def _fills_bubbles(strategy: Strategy) -> bool:

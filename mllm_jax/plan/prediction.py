@@ -1,4 +1,4 @@
-"""The prediction for one way to run a step, and how it is shown."""
+"""The prediction for a step under one plan, and how it is shown."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class PlanPrediction:
-    """The predicted time and memory of one way to run the step.
+    """The predicted time and memory of the step under one plan.
 
     Attributes:
-        name: name of the way.
+        name: name of the row, `best` or that of a baseline.
         plan: plan in words.
         devices: number of devices that it uses; None if it cannot be run.
         seconds: seconds of a step; None if it cannot be run.
@@ -47,7 +47,7 @@ class PlanPrediction:
     stages: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the same keys for every way."""
+        """A dict with the same keys for every plan."""
         return {
             "plan": self.plan,
             "devices": self.devices,
@@ -87,7 +87,7 @@ class PlanPrediction:
 
 
 COLUMNS = (
-    *("way", "devices", "seconds", "MFU", "with recomputation", "GiB", "encoders hidden"),
+    *("name", "devices", "seconds", "MFU", "with recomputation", "GiB", "encoders hidden"),
     *IDLE_KINDS,
 )
 

@@ -159,20 +159,20 @@ def plan_run(
     """
     _prepare_file(file)
     start = clock()
-    # Ways of this framework first: their results bound the search of all others.
-    ways = {
+    # Parts of this framework's space first: their results bound the search of all others.
+    searches = {
         name: planner.search_plans(top, _progress_reporter(notify, clock, f"{name}: "), space)
         for name, space in named_subspaces(planner.space, planner.workload).items()
     }
-    known = [outcome for way in ways.values() for outcome in way.best]
+    known = [outcome for search in searches.values() for outcome in search.best]
     result = planner.search_plans(top, _progress_reporter(notify, clock), known=known)
-    simulated = result.simulated + sum(way.simulated for way in ways.values())
+    simulated = result.simulated + sum(search.simulated for search in searches.values())
     result = replace(result, simulated=simulated)
     seconds = clock() - start
     if not result.best:
         raise PlanningError(_describe_no_plan(planner, result))
     best = _predict_best(planner, result.best)
-    others = predict_subspaces(planner, ways) | (systems(planner) if systems else {})
+    others = predict_subspaces(planner, searches) | (systems(planner) if systems else {})
     baselines = {
         name: compare_with_best(prediction, best[0], planner.space.memory)
         for name, prediction in others.items()

@@ -88,7 +88,7 @@ class TokenExchange:
         return self._capacity * self.copies / parts
 
     def moved_bytes(self, size: float, ragged: bool) -> float:
-        """Bytes that a rank sends in one way of copies of `size` bytes."""
+        """Bytes that a rank sends in one direction of copies of `size` bytes."""
         return size * (self.copies if ragged else self.rounds * self.slots_of_part())
 
     def forward_time(self, hardware: Hardware, products: float) -> ExposedTime:
@@ -102,23 +102,25 @@ class TokenExchange:
     def backward_time(self, hardware: Hardware, products: float) -> ExposedTime:
         """Seconds of the exchange in a backward; arguments as of `forward_time`."""
         number = self.size * number_columns(self.size, is_ragged(hardware.platform))
-        ways = [2 * self.token + number, self.token + number]
-        return self._exposed_time(ways, hardware, products)
+        message_bytes = [2 * self.token + number, self.token + number]
+        return self._exposed_time(message_bytes, hardware, products)
 
-    def _exposed_time(self, ways: list[float], hardware: Hardware, products: float) -> ExposedTime:
+    def _exposed_time(
+        self, message_bytes: list[float], hardware: Hardware, products: float
+    ) -> ExposedTime:
         """Seconds in which copies of so many bytes each go there or back, one after the other."""
         parts, ragged = parts_of_a_round(hardware.platform), is_ragged(hardware.platform)
         times = self.rounds * parts
         seconds = sum(
             times * hardware.exchange_seconds(self.moved_bytes(size, ragged) / times, self.spans)
-            for size in ways
+            for size in message_bytes
         )
         # The exchange of all parts but one overlaps with the products of another.
         hidden = min((1 - 1 / parts) * seconds, products)
-        # On each way rows that came are gathered in another order, that of their experts or that of
-        # their ranks; slots for every pair of ranks are one more order.
+        # In each direction received rows are gathered in another order, that of their experts or
+        # that of their ranks; slots for every pair of ranks are one more order.
         gathers = 1 if ragged else 2
-        written = gathers * sum(ways) * self.rounds * self.slots_of_part()
+        written = gathers * sum(message_bytes) * self.rounds * self.slots_of_part()
         collective = self._count_seconds(hardware) + seconds - hidden
         return ExposedTime(2 * written / hardware.gather_bandwidth, collective)
 

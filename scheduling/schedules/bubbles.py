@@ -98,7 +98,7 @@ def place_modules(
             backbone, over all stages and for each module, and how many of their gradients for the
             module; by default 2 x stages. It does not apply to other placements: one output waits
             with `"first_stage"`, all with `"prologue"`.
-        thorough: whether to try all the ways above; otherwise only the first of each is
+        thorough: whether to try all the options above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
         in_turn: for `"bubbles"`: microbatches are dealt to a module's pipelines in turn, however
@@ -299,8 +299,8 @@ def _place_with_ends(
     """The shorter of the steps with and without use of the ends, if that can change anything."""
     if not (rules.ends and rules.slots) or costs.gather == costs.scatter == 0:
         return _place_all(backbone, sources, costs, rules)
-    ways = (True, False) if rules.thorough else (True,)
-    tried = [_place_all(backbone, sources, costs, replace(rules, ends=ends)) for ends in ways]
+    choices = (True, False) if rules.thorough else (True,)
+    tried = [_place_all(backbone, sources, costs, replace(rules, ends=ends)) for ends in choices]
     return min(tried, key=lambda table: table.step_length(costs.gather, costs.scatter))
 
 
@@ -331,24 +331,24 @@ def _place_all(
 def _place_shortest(
     table: ScheduleBuilder, queues: list[TaskQueue], microbatches: range, rules: PlacementRules
 ) -> ScheduleBuilder:
-    """Places `queues` in several ways and takes the one with the shortest step."""
+    """Place `queues` with several options, and take the table with the shortest step."""
     if not microbatches:
         return table
     placed: dict[Hashable, ScheduleBuilder] = {}
     placements = []
     first = rules.eager or not rules.thorough
-    ways = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
-    for stretch, rising, order in ways:
+    options = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
+    for stretch, rising, order in options:
         limits = replace(rules, stretch=stretch)
         owners = _assign_pipelines(table, queues, microbatches, limits, rising)
         # One encoder pipeline has no two orders.
-        way = stretch, order, tuple(owners)
-        if way not in placed:
+        choice = stretch, order, tuple(owners)
+        if choice not in placed:
             tried = table
             for queue in queues[::order]:
                 tried = place_tasks(tried, queue, microbatches, owners, limits)
-            placed[way] = tried
-        placements.append(placed[way])
+            placed[choice] = tried
+        placements.append(placed[choice])
     placements.sort(key=lambda tried: tried.makespan)
     if rules.slots and rules.rounds == "beside" and rules.live:
         placements[:MAX_REFINED] = [

@@ -31,7 +31,7 @@ def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> Non
     found = bucket_exchanges(own)
     assert [each.bucket for each in found] == list(own.model.buckets)
     for each in found:
-        assert each.runs == each.counted == min(each.seconds, key=lambda way: each.seconds[way])
+        assert each.runs == each.counted == min(each.seconds, key=lambda name: each.seconds[name])
         assert "this prediction uses" not in str(each)
         assert each.why == "the seconds on schedule.hardware h100"
 
@@ -48,12 +48,12 @@ def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
         assert timing.exchange_seconds == each.seconds["all_to_all"]
 
 
-@pytest.mark.parametrize("way", ["gather", "reduce_scatter"])
-def test_the_exchange_that_is_asked_for_is_that_of_both(way: str) -> None:
-    own = config(f"parallel.exchange={way}")
+@pytest.mark.parametrize("exchange", ["gather", "reduce_scatter"])
+def test_the_exchange_that_is_asked_for_is_that_of_both(exchange: str) -> None:
+    own = config(f"parallel.exchange={exchange}")
     for each in bucket_exchanges(own, load_hardware("h100")):
-        assert (each.runs, each.counted, each.why) == (way, way, "parallel.exchange")
-        assert each.to_json()["microbatch_seconds"][way] == each.seconds[each.runs]
+        assert (each.runs, each.counted, each.why) == (exchange, exchange, "parallel.exchange")
+        assert each.to_json()["microbatch_seconds"][exchange] == each.seconds[each.runs]
 
 
 def test_text_alone_has_no_exchange() -> None:

@@ -1,4 +1,4 @@
-"""The figures of `plan` for one way to run a step."""
+"""The figures of `plan` for a step under one plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL = float("inf")
 def prediction(seconds: float | None, **idle: float) -> PlanPrediction:
     made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
     compute = None if seconds is None else seconds - sum(idle.values())
-    return PlanPrediction("way", "", 4, seconds, compute, {str(k): s for k, s in made.items()})
+    return PlanPrediction("name", "", 4, seconds, compute, {str(k): s for k, s in made.items()})
 
 
 def test_slower_ways_say_where_the_time_goes() -> None:
@@ -71,8 +71,8 @@ def test_gib_are_rounded_up(size: float, told: str) -> None:
 
 
 def test_ways_that_cannot_be_run_have_empty_cells() -> None:
-    row = PlanPrediction("way", "", reason="why").row
-    assert row == ("way", *"-" * (len(COLUMNS) - 1))
+    row = PlanPrediction("name", "", reason="why").row
+    assert row == ("name", *"-" * (len(COLUMNS) - 1))
     assert len(prediction(2.0).row) == len(COLUMNS)
 
 

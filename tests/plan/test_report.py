@@ -34,7 +34,7 @@ from scheduling.search.space import with_stages
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values
 
-WAYS = ["fsdp", "prologue", "megatron", "balanced", "optimus"]
+BASELINES = ["fsdp", "prologue", "megatron", "balanced", "optimus"]
 KEYS = {
     *("plan", "devices", "step_seconds", "encoder_hidden", "mfu", "mfu_with_recomputation"),
     *("memory_bytes", "compute_seconds", "idle_seconds", "reason"),
@@ -111,7 +111,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
     result = usual
-    assert list(result["baselines"]) == WAYS
+    assert list(result["baselines"]) == BASELINES
     every = [result["best"], *result["top"], *result["baselines"].values(), result["same_remat"]]
     assert all(set(own) == KEYS for own in every)
     assert result["search_seconds"] > 0
@@ -173,7 +173,7 @@ def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
     assert told[0].startswith("fsdp: 10 s: 2 strategies simulated, ")
     begun = [line for line in told if line[0].isdigit()]
     assert [line.split()[0] for line in begun] == [str(10 * (i + 1)) for i in range(len(begun))]
-    # The searches for other ways, too.
+    # The searches for baselines, too.
     others = {line.split(":")[0] for line in told if line not in begun}
     assert {"fsdp"} <= others <= {"fsdp", "prologue", "same remat"}
     assert all("what is left at least" in line for line in told)
@@ -185,7 +185,7 @@ def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFix
     assert launch.main(line) == ExitCode.OK
     head, *rows = capsys.readouterr().out.splitlines()
     assert all(column in head for column in COLUMNS)
-    for row, name in zip(rows, ["best", "best 2", *WAYS], strict=False):
+    for row, name in zip(rows, ["best", "best 2", *BASELINES], strict=False):
         assert row.startswith(name)
     assert f"written: {output}" in "".join(rows)
     assert f"train --config {output} run.name=NAME" in "".join(rows)
@@ -289,7 +289,7 @@ def test_frozen_encoders_make_steps_shorter(
     frozen: list[str], usual: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = planned(written(tmp_path, small(train__freeze=frozen)), capsys)
-    for name in WAYS:
+    for name in BASELINES:
         of_frozen, of_all = (own["baselines"][name]["step_seconds"] for own in (result, usual))
         assert of_frozen < of_all, name
     assert result["best"]["step_seconds"] < usual["best"]["step_seconds"]
@@ -298,7 +298,7 @@ def test_frozen_encoders_make_steps_shorter(
 
 def test_text_alone_is_planned_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = planned(written(tmp_path, small(**TEXT)), capsys)
-    assert set(result["baselines"]) == set(WAYS)
+    assert set(result["baselines"]) == set(BASELINES)
     assert all(own["encoder_hidden"] is None for own in result["baselines"].values())
     assert not any("encoders" in own["plan"] for own in result["top"])
     baselines = result["baselines"]
@@ -453,7 +453,7 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
 
 
 def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
-    """Every way is predicted like the configuration that runs it, and its work is counted so."""
+    """Every plan is predicted like the configuration that runs it, and its work is counted so."""
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
     schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}

@@ -66,11 +66,11 @@ def compiled(plan: str, size: str, cut: int):
     grid = JointGrid.build({"decoder": PLANS[plan]})
     view = grid.backbone
     slots, parts = SIZES[size]
-    way = ExpertDispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
+    dispatch = ExpertDispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
 
     def body(params, tokens, experts, weights, expected):
         def loss(params, tokens, weights):
-            result = through_experts(grouped, params, tokens, experts, weights, way)
+            result = through_experts(grouped, params, tokens, experts, weights, dispatch)
             return psum(jnp.sum(result * expected), view.batch_axes), result
 
         run = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
@@ -142,11 +142,11 @@ def test_indices_are_computed_once_for_a_row_on_cpus():
     """XLA for CPUs would compute them in the gathers that read them, for every column again."""
     grid = JointGrid.build({"decoder": ParallelPlan(expert=2)})
     view = grid.backbone
-    way = ExpertDispatch(view.expert, EXPERTS, slots=16)
+    dispatch = ExpertDispatch(view.expert, EXPERTS, slots=16)
 
     def body(rows, experts, number):
-        copies = _TokenCopies.of_experts(experts, way)
-        move = _RoundMove.of_part(copies, number, way)
+        copies = _TokenCopies.of_experts(experts, dispatch)
+        move = _RoundMove.of_part(copies, number, dispatch)
         return move.return_results(
             move.send_copies(copies.of_tokens(rows)), copies.zero_copies(rows)
         )

@@ -85,19 +85,19 @@ class AdaptiveStrategy:
         }
 
     def place_feeds(
-        self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None
+        self, feeds: Mapping[str, Consumers], limits: PlacementLimits | None = None
     ) -> Schedule:
         """The schedule of a step.
 
         Args:
             feeds: what the encoders' own microbatches feed.
-            way: one of `StepScheduler.placement_limits`; None: the first.
+            limits: one of `StepScheduler.placement_limits`; None: the first.
 
         Raises:
             ScheduleError: the sizes do not fit together.
         """
         follower = self.scheduler
-        return follower(feeds, way or follower.placement_limits()[0])
+        return follower(feeds, limits or follower.placement_limits()[0])
 
     def step_seconds(self, load: Load) -> float:
         """Seconds of a step, wherever its values wait."""
@@ -123,17 +123,17 @@ class AdaptiveStrategy:
         return step_memory(self.workload, self.strategy, self.hardware, self.bounds.sizes)
 
     def fitting_schedule(self, feeds_to_try: Sequence[Mapping[str, Consumers]]) -> Schedule:
-        """The schedule of a step within the slots of the bounds: the first way that fits.
+        """The schedule of a step within the slots of the bounds: with the first limits that fit.
 
         As in a training run, it is the standing schedule if none fits.
 
         Args:
             feeds_to_try: what the sources' microbatches may feed, the preferred one first.
         """
-        for feeds, way in product(
+        for feeds, limits in product(
             filter(self._is_full_load, feeds_to_try), self.scheduler.placement_limits()
         ):
-            schedule = self.place_feeds(feeds, way)
+            schedule = self.place_feeds(feeds, limits)
             program = lower_schedule(schedule, self.strategy.remat, self.strategy.remats)
             if self.bounds.find_excess(program) is None:
                 return schedule

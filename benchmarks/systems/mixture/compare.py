@@ -300,7 +300,7 @@ class _Loads:
         return None if self.samples is None else self.samples.uneven
 
     def draw_consumers(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
-        """In every step, the ways in which the encoders' own microbatches may feed."""
+        """In every step, what the encoders' microbatches may feed, the preferred first."""
         if self.samples is None:
             return [[ours.feeds_of(self.mean_loads)]]
         return self.samples.draw_consumers(ours.workload, ours.strategy.microbatches)
@@ -367,7 +367,9 @@ def _run_schedules(
     """Our step under every load, the mean of its steps, within the one compiled program."""
     cells = []
     for load in loads:
-        schedules = [ours.fitting_schedule(ways) for ways in load.draw_consumers(ours)]
+        schedules = [
+            ours.fitting_schedule(feeds_to_try) for feeds_to_try in load.draw_consumers(ours)
+        ]
         if full := sum(schedule is ours.full_load_schedule for schedule in schedules):
             print_line(
                 f"{full} of {len(schedules)} steps with {load.share:.0%} media fit no schedule "

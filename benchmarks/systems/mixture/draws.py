@@ -174,10 +174,10 @@ def _draw_samples(
     backbone = config.model.backbone
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
-    ways = [_MediaDraw.for_encoder(config, spec) for spec in media_specs(config.model)]
+    draws = [_MediaDraw.for_encoder(config, spec) for spec in media_specs(config.model)]
     rounding, own_share = rng.random(count), max(MEDIA, share)
     drawn_samples = [
-        ways[i % len(ways)].draw_sample(length, own_share, more)
+        draws[i % len(draws)].draw_sample(length, own_share, more)
         for i, (length, more) in enumerate(zip(drawn.tolist(), rounding.tolist(), strict=True))
     ]
     order, text_tokens = rng.permutation(count), np.rint(drawn).astype(np.int64)

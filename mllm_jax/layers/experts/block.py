@@ -106,8 +106,8 @@ class Experts(nnx.Module):
         kernels = self._cast_kernels(x.dtype)
         if not view.expert:
             return _by_local_experts(x, choice, weights, self.config, partial(grouped_mlp, kernels))
-        way = make_dispatch(self.config, choice.size, view)
-        return through_experts(grouped_mlp, kernels, x, choice, weights, way)
+        dispatch = make_dispatch(self.config, choice.size, view)
+        return through_experts(grouped_mlp, kernels, x, choice, weights, dispatch)
 
     def _cast_kernels(self, dtype: jnp.dtype) -> ExpertKernels:
         stacks = self.gate_proj, self.up_proj, self.down_proj

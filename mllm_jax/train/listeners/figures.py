@@ -195,9 +195,9 @@ def independent_positions(
         experiment.step.program.adaptive_schedules,
         experiment.config.data.rows // group.count,
     )
-    rooms = follow.capacities if follow else {}
+    capacities = follow.capacities if follow else {}
     return {
-        name: count * rows * rooms[name].spread * rooms[name].positions
+        name: count * rows * capacities[name].spread * capacities[name].positions
         for name, count in microbatches.items()
     }
 
