@@ -262,12 +262,12 @@ def test_a_host_that_is_left_goes_on_with_the_plan_that_was_searched(
 
 @pytest.mark.slow
 @pytest.mark.multihost
-@pytest.mark.parametrize(("kind", "victim"), [("storage", 1), ("memory", 1), ("neighbour", 0)])
+@pytest.mark.parametrize(("kind", "victim"), [("storage", 1), ("memory", 1), ("peer", 0)])
 def test_supervised_processes_end_with_the_losses_of_an_undisturbed_run(
     undisturbed, folder, processes, kind, victim
 ):
     """One of them is killed, and what is left of its state is on disk, or in memory, or only in
-    that of its neighbour."""
+    that of the peer with its replica."""
     name = f"disturbed-{kind}-{victim}"
     run, stored = folder / name, kind == "storage"
     pair = watched_pair(folder, name, every=2 if stored else 1000)
@@ -282,7 +282,7 @@ def test_supervised_processes_end_with_the_losses_of_an_undisturbed_run(
         assert all(process.poll() is None for process in pair), pair[0].communicate()
         time.sleep(0.01)
     os.kill(int(children.read_text()), signal.SIGKILL)
-    if kind == "neighbour":
+    if kind == "peer":
         shutil.rmtree(memory[victim])
     said = "".join(finish(pair[0]))
     finish(pair[1])

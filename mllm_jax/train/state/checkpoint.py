@@ -194,7 +194,7 @@ class CheckpointManager:
                     dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer")
                 )
                 if memory is not None:
-                    memory.went_on_from(tried if isinstance(tried, LocalSnapshot) else None)
+                    memory.resume_from(tried if isinstance(tried, LocalSnapshot) else None)
                 return restored
             reason = reason or "cannot be read by another process"
             more = f"trying {left[0]}" if left else "there is no other to try"
@@ -206,7 +206,7 @@ class CheckpointManager:
             remote.raise_if_unanswered()
         self._refuse_start(step, reasons, remote)
         if memory is not None:
-            memory.went_on_from(None)
+            memory.resume_from(None)
         return None
 
     def wait_for_saves(self) -> None:

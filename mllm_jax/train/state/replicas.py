@@ -25,7 +25,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.array_box import part_holders
+from mllm_jax.train.state.snapshots.array_box import processes_by_part
 
 #: Bytes of the smallest leaf that is sent: less is read sooner by all.
 SMALLEST = 2**20
@@ -96,7 +96,7 @@ class SharedLeaf:
 
 def _spans_processes(leaf: jax.ShapeDtypeStruct) -> bool:
     """Whether several processes hold the same part of a leaf."""
-    return any(len(processes) > 1 for processes in part_holders(leaf).values())
+    return any(len(processes) > 1 for processes in processes_by_part(leaf).values())
 
 
 @dataclass(frozen=True)

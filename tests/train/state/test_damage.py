@@ -320,9 +320,9 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
             return [LocalSnapshot(3, "series", ())]
 
         def open_reader(self, kept):
-            raise ShardError("no host has a share")
+            raise ShardError("no host has a shard of it any more")
 
-        def went_on_from(self, kept):
+        def resume_from(self, kept):
             assert kept is None
 
     def began(folder):

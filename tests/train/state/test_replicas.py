@@ -138,6 +138,6 @@ def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dty
     [([{0}], False), ([{0, 1}], True), ([{0}, {1}], False), ([{0}, {1, 2}], True)],
 )
 def test_a_leaf_crosses_where_two_processes_hold_the_same_piece(monkeypatch, holders, crosses):
-    monkeypatch.setattr(replicas, "part_holders", lambda leaf: dict(enumerate(holders)))
+    monkeypatch.setattr(replicas, "processes_by_part", lambda leaf: dict(enumerate(holders)))
     found = ReplicaReads.from_target({"x": leaf((8,), np.float32, PartitionSpec("b"))})
     assert bool(found.shared) == crosses

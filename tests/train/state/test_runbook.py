@@ -55,9 +55,9 @@ from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, verify_checkpoint
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
 from mllm_jax.train.state.snapshots.channel import RequestServer, connect_to
+from mllm_jax.train.state.snapshots.folder import _check_own
 from mllm_jax.train.state.snapshots.memory import LocalShard, LocalSnapshot, SnapshotMemory
-from mllm_jax.train.state.snapshots.neighbours import NeighbourHost, ShardPlace, ShardServer
-from mllm_jax.train.state.snapshots.places import _check_own
+from mllm_jax.train.state.snapshots.peers import ShardLocation, ShardServer, SnapshotPeer
 from mllm_jax.train.state.snapshots.reading import ShardReader
 from mllm_jax.train.state.snapshots.shard import (
     Shard,
@@ -153,7 +153,7 @@ class Told(RunPeers):
     host: str | None = None
 
     def gather_values(self, name: str, value: Any) -> list[Any]:
-        return list(self.states) if name == "the snapshot before" else [value]
+        return list(self.states) if name == "the previous snapshot" else [value]
 
 
 def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -174,22 +174,22 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told.count = 2
     memory._start_server()
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        gone = NeighbourHost(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
-    memory._neighbour, memory._members = gone, [gone, gone]
+        gone = SnapshotPeer(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
+    memory._replica_peer, memory._peers = gone, [gone, gone]
     share, index = max(complete_shards(folder / "memory"), key=lambda own: own[1].origin.step)
     memory._complete_snapshot(0, share, index)
     with ExitStack() as connections:
-        memory._remote_shards([ShardPlace(process=1, holder=0, origin=0, slot=0)], connections)
+        memory._remote_shards([ShardLocation(process=1, holder=0, origin=0, slot=0)], connections)
     origin = ShardOrigin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
     memory._run = "77aa"
     strange = index.model_copy(update={"origin": origin})
     memory._is_ours(Shard(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), strange)
     answers: list[Any] = []
-    desk = ShardServer("127.0.0.1", "secret", folder, 1, "77aa", "")
+    server = ShardServer("127.0.0.1", "secret", folder, 1, "77aa", "")
     message = {"kind": "put", "slot": 0, "index": json.loads(strange.model_dump_json())}
     channel: Any = SimpleNamespace(send=answers.append)
-    desk._answer_request(channel, message)
-    desk.close()
+    server._answer_request(channel, message)
+    server.close()
     return [*of_damage(share, index), answers[0]["why"]]
 
 
@@ -199,7 +199,7 @@ def of_damage(share: Shard, index: ShardIndex) -> list[str]:
     data.write_bytes(bytes(data.stat().st_size))
     name, leaf = next(iter(index.leaves.items()))
     reader = ShardReader([LocalShard(share, index)], list)
-    said = [why(ShardError, lambda: reader._read_part(name, leaf.pieces[0].box))]
+    said = [why(ShardError, lambda: reader._read_part(name, leaf.parts[0].box))]
     listed.write_text(listed.read_text() + " ")
     list(complete_shards(share.folder.parents[2]))
     server = RequestServer.__new__(RequestServer)

@@ -1,8 +1,8 @@
-"""The pieces that a sharding cuts an array into, and arrays put together from pieces of another.
+"""The parts that a sharding cuts an array into, and arrays assembled from parts of another.
 
 ::
 
-    saved by 2 processes      [0:4] [4:8]          a piece each
+    saved by 2 processes      [0:4] [4:8]          a part each
     read by 4 devices         [0:2] [2:4] [4:6] [6:8]    each from one of them
 """
 
@@ -35,7 +35,7 @@ class ArrayBox:
         return math.prod(self.shape)
 
     def overlap(self, other: ArrayBox) -> ArrayBox | None:
-        """The part that both have; None if there is none."""
+        """What both have in common; None if nothing."""
         start = tuple(map(max, self.start, other.start))
         stop = tuple(map(min, self.stop, other.stop))
         return ArrayBox(start, stop) if all(map(int.__lt__, start, stop)) else None
@@ -55,8 +55,8 @@ def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> ArrayBox:
     return ArrayBox(tuple(a for a, _ in edges), tuple(b for _, b in edges))
 
 
-def part_holders(leaf: Any) -> dict[ArrayBox, set[int]]:
-    """The pieces of a leaf, and the processes whose devices hold each.
+def processes_by_part(leaf: Any) -> dict[ArrayBox, set[int]]:
+    """The parts of a leaf, each with the processes whose devices hold it.
 
     Args:
         leaf: an array, or a `jax.ShapeDtypeStruct` with a sharding.
@@ -67,36 +67,36 @@ def part_holders(leaf: Any) -> dict[ArrayBox, set[int]]:
     return by_box
 
 
-def own_pieces(leaf: jax.Array) -> dict[ArrayBox, jax.Array]:
-    """The pieces that devices of this process hold, each once."""
-    return {box_of(piece.index, leaf.shape): piece.data for piece in leaf.addressable_shards}
+def local_parts(leaf: jax.Array) -> dict[ArrayBox, jax.Array]:
+    """The parts that devices of this process hold, each once."""
+    return {box_of(part.index, leaf.shape): part.data for part in leaf.addressable_shards}
 
 
-def put_together(
+def assemble_part(
     box: ArrayBox, dtype: Any, boxes: Iterable[ArrayBox], read: Callable[[ArrayBox], np.ndarray]
 ) -> np.ndarray:
-    """The values of `box` from pieces, which do not overlap each other.
+    """The values of `box`, assembled from parts that do not overlap each other.
 
     Args:
-        boxes: pieces that there are.
+        boxes: the available parts.
         read: values of one of them.
 
     Raises:
-        KeyError: the pieces leave a part of `box` open.
+        KeyError: the parts do not cover `box`.
     """
-    parts = {piece: part for piece in boxes if (part := piece.overlap(box)) is not None}
-    if sum(part.size for part in parts.values()) != box.size:
+    overlaps = {part: common for part in boxes if (common := part.overlap(box)) is not None}
+    if sum(common.size for common in overlaps.values()) != box.size:
         raise KeyError(str(box))
-    if box in parts:
+    if box in overlaps:
         return read(box)
     result = np.empty(box.shape, dtype)
-    for piece, part in parts.items():
-        result[part.slices_within(box)] = read(piece)[part.slices_within(piece)]
+    for part, common in overlaps.items():
+        result[common.slices_within(box)] = read(part)[common.slices_within(part)]
     return result
 
 
 def assemble_array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:
-    """The array of a leaf, from the values of the pieces of this process."""
+    """The array of a leaf, from the values of the parts of this process."""
     sharding = leaf.sharding
     assert sharding is not None, "a leaf of a state has a layout"
 

@@ -1,4 +1,4 @@
-"""What a snapshot copies: the pieces of a state that devices of this process hold, each once."""
+"""What a snapshot copies: the parts of a state that devices of this process hold, each once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.array_box import ArrayBox, own_pieces, part_holders
-from mllm_jax.train.state.snapshots.shard import Shard, ShardLeaf, ShardPart, laid_out
+from mllm_jax.train.state.snapshots.array_box import ArrayBox, local_parts, processes_by_part
+from mllm_jax.train.state.snapshots.shard import Shard, ShardLeaf, ShardPart, lay_out_parts
 
 #: The leaves of a state by name.
 Named = dict[str, jax.Array]
@@ -23,24 +23,24 @@ def leaves_by_name(state: Any) -> Named:
 
 
 def plan_parts(state: Named) -> dict[str, ShardLeaf]:
-    """The pieces of this process, one behind the other, without their checksums."""
+    """The parts of this process, one behind the other, without their checksums."""
     leaves = {
-        name: ShardLeaf(shape=leaf.shape, dtype=str(leaf.dtype), pieces=())
+        name: ShardLeaf(shape=leaf.shape, dtype=str(leaf.dtype), parts=())
         for name, leaf in state.items()
     }
-    pieces = {
+    parts = {
         name: [
-            ShardPart(start=box.start, stop=box.stop, offset=0) for box in sorted(own_pieces(leaf))
+            ShardPart(start=box.start, stop=box.stop, offset=0) for box in sorted(local_parts(leaf))
         ]
         for name, leaf in state.items()
     }
-    return laid_out(leaves, pieces)
+    return lay_out_parts(leaves, parts)
 
 
 def parts_elsewhere(
     state: Named, machines: Sequence[str], process: int
 ) -> dict[str, set[ArrayBox]]:
-    """The pieces that need not be copied to another machine, as they are there, or as another
+    """The parts that need not be copied to another machine, as they are there, or as another
     process of this machine copies them.
 
     Args:
@@ -48,21 +48,17 @@ def parts_elsewhere(
     """
     machine = machines[process]
 
-    def cared_for(box_holders: set[int]) -> bool:
-        return {machines[other] for other in box_holders} != {machine} or min(
-            box_holders
-        ) != process
+    def has_replica(processes: set[int]) -> bool:
+        return {machines[other] for other in processes} != {machine} or min(processes) != process
 
     return {
-        name: {
-            box for box, holders_of_box in part_holders(leaf).items() if cared_for(holders_of_box)
-        }
+        name: {box for box, processes in processes_by_part(leaf).items() if has_replica(processes)}
         for name, leaf in state.items()
     }
 
 
 def copy_parts(state: Named, leaves: dict[str, ShardLeaf], into: Shard) -> None:
-    """Copy the pieces of this process; waits for the devices.
+    """Copy the parts of this process; waits for the devices.
 
     Raises:
         OSError: there is no room for them.
@@ -73,11 +69,11 @@ def copy_parts(state: Named, leaves: dict[str, ShardLeaf], into: Shard) -> None:
 def _part_values(
     state: Named, leaves: dict[str, ShardLeaf]
 ) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
-    """Offset and values of every piece; all copies from devices begin before the first ends."""
-    local_pieces = {name: own_pieces(leaf) for name, leaf in state.items()}
-    for pieces in local_pieces.values():
-        for values in pieces.values():
+    """Offset and values of every part; all copies from devices begin before the first ends."""
+    parts_by_leaf = {name: local_parts(leaf) for name, leaf in state.items()}
+    for parts in parts_by_leaf.values():
+        for values in parts.values():
             values.copy_to_host_async()
     for name, leaf in leaves.items():
-        for piece in leaf.pieces:
-            yield piece.offset, partial(np.asarray, local_pieces[name][piece.box])
+        for part in leaf.parts:
+            yield part.offset, partial(np.asarray, parts_by_leaf[name][part.box])

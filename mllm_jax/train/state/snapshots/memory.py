@@ -1,15 +1,16 @@
 """Snapshots in the memory of the hosts, between checkpoints in storage.
 
 Every `checkpoint.local_every` steps each process copies what its devices hold into a file in memory
-(`shard.py`), and training goes on. Behind it the copy is summed, and what no other machine has is
-sent to a neighbour::
+(`shard.py`), and training goes on. In the background a thread computes checksums, and sends what no
+other machine has to a peer, which stores a replica::
 
     step 10           step 20           step 30
     slot 0            slot 1            slot 0              copied: a few milliseconds
-      `- sums, copy     `- sums, copy     `- ...            beside training
+      `- checksums,     `- checksums,     `- ...            in the background
+         replica           replica
 
-A snapshot counts once all processes have theirs. The one before it is kept until then, so that one
-is whole at any moment, and never more than two are there.
+A snapshot is complete once all processes have finished theirs. The one before it is kept until
+then, so that there is always a complete one, and never more than two.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from mllm_jax.train.state.snapshots.copying import (
     parts_elsewhere,
     plan_parts,
 )
-from mllm_jax.train.state.snapshots.neighbours import (
-    NeighbourHost,
+from mllm_jax.train.state.snapshots.folder import folder_of, make_folder, remove_folder
+from mllm_jax.train.state.snapshots.peers import (
     RemoteShard,
-    ShardPlace,
+    ShardLocation,
     ShardServer,
-    next_neighbour,
-    send_copy,
+    SnapshotPeer,
+    replica_peer,
+    send_replica,
 )
-from mllm_jax.train.state.snapshots.places import folder_of, make_folder, remove_folder
 from mllm_jax.train.state.snapshots.reading import ShardReader, ShardSource
 from mllm_jax.train.state.snapshots.shard import (
     Shard,
@@ -62,25 +63,25 @@ from mllm_jax.train.state.stored_names import StoredNames
 
 logger = logging.getLogger(__name__)
 
-#: What a process tells the others of a copy that is not done yet.
+#: State of a snapshot whose replica is not finished, as the other processes receive it.
 RUNNING = "running"
-#: Seconds for the last snapshot to become whole once training has ended.
-LAST = 5.0
+#: Seconds for the last snapshot to be finished once training has ended.
+LAST_SNAPSHOT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class LocalSnapshot:
-    """A snapshot of this run that hosts have shares of.
+    """A snapshot of this run, of which hosts have shards.
 
     Attributes:
         step: step after which it was taken.
         series: see `ShardOrigin`.
-        places: where its shares are.
+        locations: where its shards are.
     """
 
     step: int
     series: str
-    places: tuple[ShardPlace, ...]
+    locations: tuple[ShardLocation, ...]
 
     def __str__(self) -> str:
         return f"the snapshot of step {self.step} in the memory of the hosts"
@@ -88,14 +89,14 @@ class LocalSnapshot:
 
 @dataclass(frozen=True)
 class LocalShard:
-    """A share in this machine's memory."""
+    """A shard in this machine's memory."""
 
-    share: Shard
+    shard: Shard
     index: ShardIndex
 
-    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
         """See `ShardSource`."""
-        return self.share.read(leaf, piece)
+        return self.shard.read(leaf, part)
 
 
 class SnapshotMemory:
@@ -103,10 +104,10 @@ class SnapshotMemory:
 
     Args:
         config: configuration of the run.
-        folder: folder of the run's snapshots on this machine, see `places.py`.
+        folder: folder of the run's snapshots on this machine, see `folder.py`.
 
     Attributes:
-        copied: bytes that another machine keeps of the newest snapshot of this process.
+        copied: bytes of this process' newest snapshot that a peer stores.
     """
 
     copied = 0
@@ -121,14 +122,14 @@ class SnapshotMemory:
         self._run, self._series, self._secret = current_peers().gather_values(
             "this start of the run", identity
         )[0]
-        self._desk = self._start_server()
+        self._server = self._start_server()
         addresses = {
             "machine": f"{socket.gethostname()}:{folder}",
-            "address": str(self._desk.address) if self._desk else None,
+            "address": str(self._server.address) if self._server else None,
         }
         everyone = current_peers().gather_values("machines of the snapshots", addresses)
-        self._members = [NeighbourHost.of_json(i, identity) for i, identity in enumerate(everyone)]
-        self._neighbour = next_neighbour(self._members, self._process)
+        self._peers = [SnapshotPeer.of_json(i, identity) for i, identity in enumerate(everyone)]
+        self._replica_peer = replica_peer(self._peers, self._process)
         self._newest, self._others_there = 1, True
         self._plan: ShardIndex | None = None
         self._elsewhere: dict[str, set[ArrayBox]] = {}
@@ -136,20 +137,20 @@ class SnapshotMemory:
         self._logged_kinds: set[str] = set()
 
     def list_snapshots(self) -> list[LocalSnapshot]:
-        """The snapshots of this run that any host has a share of, the newest first."""
-        local_shares = [
-            [ShardPlace.from_shard(each, self._process).model_dump(), index.origin.model_dump()]
+        """The snapshots of this run that any host has a shard of, the newest first."""
+        shards = [
+            [ShardLocation.from_shard(each, self._process).model_dump(), index.origin.model_dump()]
             for each, index in complete_shards(self._folder)
             if self._is_ours(each, index)
         ]
-        places: dict[tuple[int, str], list[ShardPlace]] = {}
-        for gathered in current_peers().gather_values("snapshots in memory", local_shares):
-            for place, origin in gathered:
+        locations: dict[tuple[int, str], list[ShardLocation]] = {}
+        for gathered in current_peers().gather_values("snapshots in memory", shards):
+            for location, origin in gathered:
                 key = origin["step"], origin["series"]
-                places.setdefault(key, []).append(ShardPlace(**place))
+                locations.setdefault(key, []).append(ShardLocation(**location))
         return [
-            LocalSnapshot(*key, tuple(local_shares))
-            for key, local_shares in sorted(places.items(), reverse=True)
+            LocalSnapshot(*key, tuple(shards))
+            for key, shards in sorted(locations.items(), reverse=True)
         ]
 
     @contextmanager
@@ -157,34 +158,34 @@ class SnapshotMemory:
         """Context in which a snapshot is read.
 
         Raises:
-            ShardError: no share of it can be read.
+            ShardError: no shard of it can be read.
         """
-        machine = self._members[self._process].machine
-        near = [p for p in snapshot.places if self._members[p.process].machine == machine]
+        machine = self._peers[self._process].machine
+        near = [p for p in snapshot.locations if self._peers[p.process].machine == machine]
         here: list[ShardSource] = []
-        for local_share in dict.fromkeys(place.shard_below(self._folder) for place in near):
+        for shard in dict.fromkeys(location.shard_below(self._folder) for location in near):
             with suppress(ShardError):  # which was told when it was found
-                here.append(LocalShard(local_share, local_share.index()))
+                here.append(LocalShard(shard, shard.index()))
         with ExitStack() as connections:
-            far = [place for place in snapshot.places if place not in near]
+            far = [location for location in snapshot.locations if location not in near]
             yield ShardReader(here, lambda: self._remote_shards(far, connections))
 
-    def went_on_from(self, snapshot: LocalSnapshot | None) -> None:
-        """The run goes on from this snapshot, or from none of them: others are removed."""
-        for local_share, index in list(complete_shards(self._folder)):
+    def resume_from(self, snapshot: LocalSnapshot | None) -> None:
+        """Continue from this snapshot, or from none: the others are removed."""
+        for shard, index in list(complete_shards(self._folder)):
             origin = index.origin
             if snapshot is None or (origin.step, origin.series) != (snapshot.step, snapshot.series):
-                local_share.remove()
-        # The next one goes into the other slot, here and on the machine that has a copy.
-        places = snapshot.places if snapshot else ()
-        self._newest = next((p.slot for p in places if p.origin == self._process), self._newest)
+                shard.remove()
+        # The next one goes into the other slot, here and on the peer with the replica.
+        locations = snapshot.locations if snapshot else ()
+        self._newest = next((p.slot for p in locations if p.origin == self._process), self._newest)
 
     def take_snapshot(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Copy a state; waits for the devices, and for no other process' copy."""
         if not self._settle_previous(step):
             return
         slot, leaves = 1 - self._newest, leaves_by_name(self._names.to_stored(state))
-        local_share = shard_in(self._folder, self._process, self._process, slot)
+        shard = shard_in(self._folder, self._process, self._process, slot)
         if self._plan is None:
             self._plan = self._plan_index(leaves)
         origin = self._plan.origin.model_copy(update={"step": step})
@@ -192,12 +193,12 @@ class SnapshotMemory:
         reason = ""
         try:
             make_folder(self._folder)
-            local_share.reserve_memory(index.bytes)
-            copy_parts(leaves, index.leaves, local_share)
+            shard.reserve_memory(index.bytes)
+            copy_parts(leaves, index.leaves, shard)
         except OSError as error:
             reason = str(error)
         self._work = _SnapshotWork(
-            step, slot, reason, lambda: self._complete_snapshot(slot, local_share, index)
+            step, slot, reason, lambda: self._complete_snapshot(slot, shard, index)
         )
 
     def _plan_index(self, leaves: Named) -> ShardIndex:
@@ -209,8 +210,8 @@ class SnapshotMemory:
             step=0,
             process=self._process,
         )
-        if self._neighbour is not None:
-            machines = [member.machine for member in self._members]
+        if self._replica_peer is not None:
+            machines = [peer.machine for peer in self._peers]
             self._elsewhere = parts_elsewhere(leaves, machines, self._process)
         config = self._config.model_dump(mode="json")
         return ShardIndex(origin=origin, progress={}, config=config, leaves=plan_parts(leaves))
@@ -226,16 +227,16 @@ class SnapshotMemory:
             self._work.wait_for_end(seconds)
 
     def close(self) -> None:
-        """Wait a little for what is being copied, and answer other hosts no more."""
-        self.wait_for_copies(LAST)
-        if self._desk is not None:
-            self._desk.close()
+        """Wait a little for what is being copied, and stop answering other hosts."""
+        self.wait_for_copies(LAST_SNAPSHOT_SECONDS)
+        if self._server is not None:
+            self._server.close()
 
     def _settle_previous(self, step: int) -> bool:
-        """Whether the snapshot before is done with, on all processes; it then is the newest."""
+        """Whether all processes have finished the previous snapshot, which then is the newest."""
         work = self._work
         states = current_peers().gather_values(
-            "the snapshot before", "" if work is None else work.state
+            "the previous snapshot", "" if work is None else work.state
         )
         if work is None:
             return True
@@ -260,43 +261,43 @@ class SnapshotMemory:
         )
         return True
 
-    def _complete_snapshot(self, slot: int, local_share: Shard, index: ShardIndex) -> None:
-        """What is left to do beside training."""
-        complete, self.copied = local_share.complete_with(index), 0
-        member = self._neighbour
-        if member is None:
+    def _complete_snapshot(self, slot: int, shard: Shard, index: ShardIndex) -> None:
+        """Write checksums and send the replica, in the background."""
+        complete, self.copied = shard.complete_with(index), 0
+        peer = self._replica_peer
+        if peer is None:
             return
-        part = complete.without_parts(self._elsewhere)
+        copied = complete.without_parts(self._elsewhere)
         try:
-            send_copy(member, self._secret, slot, complete, local_share, part)
-            self.copied = part.bytes
+            send_replica(peer, self._secret, slot, complete, shard, copied)
+            self.copied = copied.bytes
         except (OSError, ShardError) as error:
             self._warn_once(
                 f"the snapshot of step {index.origin.step} has no copy on the machine of process "
-                f"{member.process} ({member.machine}): {error}; if this machine is lost, the run "
+                f"{peer.process} ({peer.machine}): {error}; if this machine is lost, the run "
                 "goes on from a checkpoint"
             )
 
     def _remove_others(self) -> None:
-        """Once a snapshot of this start is whole, those of earlier ones are of no use."""
+        """Remove snapshots of earlier starts once one of this start is complete."""
         if self._others_there:
             self._others_there = False
-            for local_share, index in list(complete_shards(self._folder)):
+            for shard, index in list(complete_shards(self._folder)):
                 if index.origin.series != self._series:
-                    local_share.remove()
+                    shard.remove()
 
-    def _is_ours(self, local_share: Shard, index: ShardIndex) -> bool:
+    def _is_ours(self, shard: Shard, index: ShardIndex) -> bool:
         origin = index.origin
         if origin.run == self._run:
             return True
         logger.warning(
             "refused: the snapshot of step %d in %s is of run %s (%s), and this run is %s",
-            *(origin.step, local_share.folder, origin.run, origin.folder, self._run),
+            *(origin.step, shard.folder, origin.run, origin.folder, self._run),
         )
         return False
 
     def _start_server(self) -> ShardServer | None:
-        """Where other processes can ask for shares; None where there are none, or no network."""
+        """The server of this process' shards; None without other processes or a network."""
         host = current_peers().host
         if current_peers().count == 1:
             return None
@@ -310,25 +311,25 @@ class SnapshotMemory:
         return ShardServer(host, self._secret, *identity)
 
     def _remote_shards(
-        self, places: Sequence[ShardPlace], connections: ExitStack
+        self, locations: Sequence[ShardLocation], connections: ExitStack
     ) -> list[ShardSource]:
-        """Shares that other machines can read."""
+        """Shards that other machines can read."""
         opened: list[ShardSource] = []
         channels: dict[int, MessageChannel] = {}
-        for place in places:
-            member = self._members[place.process]
-            if member.address is None:
+        for location in locations:
+            peer = self._peers[location.process]
+            if peer.address is None:
                 continue
             try:
-                if place.process not in channels:
-                    channel = connect_to(member.address, self._secret)
+                if location.process not in channels:
+                    channel = connect_to(peer.address, self._secret)
                     connections.callback(channel.close)
-                    channels[place.process] = channel
-                opened.append(RemoteShard(channels[place.process], place))
+                    channels[location.process] = channel
+                opened.append(RemoteShard(channels[location.process], location))
             except (OSError, ShardError) as error:
                 logger.warning(
                     "process %d (%s) does not tell of its snapshots: %s",
-                    *(member.process, member.machine, error),
+                    *(peer.process, peer.machine, error),
                 )
         return opened
 
@@ -372,7 +373,7 @@ def open_snapshots(
 
 
 class _SnapshotWork:
-    """What is done beside training for one snapshot.
+    """The background work for one snapshot.
 
     Args:
         step: step of the snapshot.

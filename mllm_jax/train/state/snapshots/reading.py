@@ -14,8 +14,8 @@ from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.snapshots.array_box import (
     ArrayBox,
     assemble_array,
-    part_holders,
-    put_together,
+    assemble_part,
+    processes_by_part,
 )
 from mllm_jax.train.state.snapshots.shard import ShardError, ShardIndex, ShardLeaf, ShardPart
 
@@ -23,32 +23,32 @@ logger = logging.getLogger(__name__)
 
 
 class ShardSource(Protocol):
-    """A share that can be read."""
+    """A shard that can be read."""
 
     @property
     def index(self) -> ShardIndex:
         """What is in it."""
 
-    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-        """Values of a piece, verified; a ShardError says why there are none."""
+    def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
+        """Values of a part, verified; a ShardError says why there are none."""
 
 
 class ShardReader:
     """Reads one snapshot.
 
     Args:
-        here: shares in this machine's memory.
+        here: shards in this machine's memory.
         away: opens those in the memory of other machines; they are asked only for what is not here.
 
     Raises:
-        ShardError: no share can be read.
+        ShardError: no shard can be read.
     """
 
     def __init__(
         self, here: Sequence[ShardSource], away: Callable[[], Sequence[ShardSource]]
     ) -> None:
         self._away: Callable[[], Sequence[ShardSource]] | None = away
-        self._pieces: dict[str, dict[ArrayBox, list[tuple[ShardSource, ShardLeaf, ShardPart]]]] = (
+        self._parts: dict[str, dict[ArrayBox, list[tuple[ShardSource, ShardLeaf, ShardPart]]]] = (
             defaultdict(dict)
         )
         self._first: ShardIndex | None = None
@@ -58,16 +58,16 @@ class ShardReader:
 
     @property
     def index(self) -> ShardIndex:
-        """What the first share says of the run."""
+        """What the first shard says of the run."""
         if self._first is None:
-            raise ShardError("no host has a share of it any more")
+            raise ShardError("no host has a shard of it any more")
         return self._first
 
     def read_state(self, target: Any) -> Any:
         """Arrays in the layouts of `target`, whose shapes are those of the snapshot.
 
         Raises:
-            ShardError: a piece that devices of this process hold is nowhere, or damaged everywhere.
+            ShardError: a part that devices of this process hold is nowhere, or damaged everywhere.
         """
         return jax.tree_util.tree_map_with_path(
             lambda path, leaf: self._read_leaf(leaf_name(path), leaf), target
@@ -75,14 +75,14 @@ class ShardReader:
 
     def _read_leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
         process = jax.process_index()
-        boxes = [box for box, box_holders in part_holders(leaf).items() if process in box_holders]
+        boxes = [box for box, processes in processes_by_part(leaf).items() if process in processes]
         return assemble_array(leaf, {box: self._read_box(name, leaf.dtype, box) for box in boxes})
 
     def _read_box(self, name: str, dtype: Any, target_box: ArrayBox) -> np.ndarray:
         while True:
             try:
-                return put_together(
-                    target_box, dtype, self._pieces[name], lambda box: self._read_part(name, box)
+                return assemble_part(
+                    target_box, dtype, self._parts[name], lambda box: self._read_part(name, box)
                 )
             except (KeyError, ShardError) as error:
                 if self._away is None:
@@ -93,11 +93,11 @@ class ShardReader:
                 self._ask_remote()
 
     def _read_part(self, name: str, box: ArrayBox) -> np.ndarray:
-        """Values of a piece, from the first source that has them undamaged."""
+        """Values of a part, from the first source that has them undamaged."""
         problems = []
-        for source, leaf, piece in self._pieces[name][box]:
+        for source, leaf, part in self._parts[name][box]:
             try:
-                return source.read(leaf, piece)
+                return source.read(leaf, part)
             except ShardError as error:
                 problems.append(str(error))
                 logger.warning("leaf %s in a snapshot: %s", name, error)
@@ -112,6 +112,6 @@ class ShardReader:
         for source in sources:
             self._first = self._first or source.index
             for name, leaf in source.index.leaves.items():
-                for piece in leaf.pieces:
-                    sources_of_box = self._pieces[name].setdefault(piece.box, [])
-                    sources_of_box.append((source, leaf, piece))
+                for part in leaf.parts:
+                    sources_of_box = self._parts[name].setdefault(part.box, [])
+                    sources_of_box.append((source, leaf, part))

@@ -1,13 +1,13 @@
-"""A share of a snapshot: the pieces of the state that one process held, in two files.
+"""A shard of a snapshot: the parts of arrays that one process held, in two files.
 
 ::
 
-    <folder>/<holder>/<origin>/<slot>/data         pieces, one behind the other
+    <folder>/<holder>/<origin>/<slot>/data         parts, one behind the other
                                      /index.json   what they are, with checksums: written last
 
-`origin` is the process that held the pieces, `holder` the process that keeps them: the same one, or
-a neighbour. There are two slots, so that a snapshot is whole while the next one is written. Files
-are written over again, never replaced: their memory is taken once.
+`origin` is the process whose devices held the parts, `holder` the process that stores them: the
+same one, or a peer that stores a replica. There are two slots, so that a complete snapshot remains
+while the next one is written. Files are overwritten, never replaced: their memory is reserved once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mllm_jax.train.state.snapshots.array_box import ArrayBox
 
 logger = logging.getLogger(__name__)
 
-#: Pieces begin at multiples of this number of bytes.
+#: Parts begin at multiples of this number of bytes.
 _ALIGNED = 64
 #: The most that a system call writes.
 _MOST = 2**30
@@ -38,7 +38,7 @@ _DATA, _INDEX = "data", "index.json"
 
 
 class ShardError(Exception):
-    """A share that cannot be read, or is not as it was written."""
+    """A shard that cannot be read, or has changed since it was written."""
 
 
 class _StrictModel(BaseModel):
@@ -46,12 +46,12 @@ class _StrictModel(BaseModel):
 
 
 class ShardPart(_StrictModel):
-    """A piece in a share's data.
+    """A part of an array in a shard's data.
 
     Attributes:
         start: first indices in the array.
         stop: indices behind the last ones.
-        offset: place in bytes.
+        offset: where it begins in the data, in bytes.
         crc32: CRC-32 of its bytes.
     """
 
@@ -67,32 +67,32 @@ class ShardPart(_StrictModel):
 
 
 class ShardLeaf(_StrictModel):
-    """The pieces of one array.
+    """The parts of one array.
 
     Attributes:
         shape: shape of the whole array.
         dtype: its data type.
-        pieces: pieces of it in this share.
+        parts: parts of it in this shard.
     """
 
     shape: tuple[int, ...]
     dtype: str
-    pieces: tuple[ShardPart, ...]
+    parts: tuple[ShardPart, ...]
 
     def bytes_of(self, box: ArrayBox) -> int:
-        """Bytes of a piece."""
+        """Size of a part in bytes."""
         return box.size * np.dtype(self.dtype).itemsize
 
 
 class ShardOrigin(_StrictModel):
-    """Where a share comes from.
+    """Where a shard comes from.
 
     Attributes:
         run: identity of the run.
         folder: folder of the run, for messages.
         series: the snapshots that one start of the run has taken, which are of one plan.
         step: step after which the snapshot was taken.
-        process: number of the process that held the pieces.
+        process: number of the process that held the parts.
     """
 
     run: str
@@ -103,7 +103,7 @@ class ShardOrigin(_StrictModel):
 
 
 class ShardIndex(_StrictModel):
-    """What is in a share.
+    """What is in a shard.
 
     Attributes:
         origin: where it comes from.
@@ -120,40 +120,40 @@ class ShardIndex(_StrictModel):
     @property
     def bytes(self) -> int:
         """Bytes of the data."""
-        ends = (piece.offset + leaf.bytes_of(piece.box) for leaf, piece in self.pieces)
+        ends = (part.offset + leaf.bytes_of(part.box) for leaf, part in self.parts)
         return max(ends, default=0)
 
     @property
-    def pieces(self) -> Iterator[tuple[ShardLeaf, ShardPart]]:
-        """All pieces in their order, each with its leaf."""
-        return ((leaf, piece) for leaf in self.leaves.values() for piece in leaf.pieces)
+    def parts(self) -> Iterator[tuple[ShardLeaf, ShardPart]]:
+        """All parts in their order, each with its leaf."""
+        return ((leaf, part) for leaf in self.leaves.values() for part in leaf.parts)
 
     def without_parts(self, boxes: Mapping[str, Iterable[ArrayBox]]) -> ShardIndex:
-        """The index of a share without these pieces of leaves; its data lie closer together."""
+        """The index of a shard without these parts of leaves, with offsets of fewer data."""
         left = {
-            name: [piece for piece in leaf.pieces if piece.box not in boxes.get(name, ())]
+            name: [part for part in leaf.parts if part.box not in boxes.get(name, ())]
             for name, leaf in self.leaves.items()
         }
-        return self.model_copy(update={"leaves": laid_out(self.leaves, left)})
+        return self.model_copy(update={"leaves": lay_out_parts(self.leaves, left)})
 
 
-def laid_out(
-    leaves: Mapping[str, ShardLeaf], pieces: Mapping[str, Iterable[ShardPart]]
+def lay_out_parts(
+    leaves: Mapping[str, ShardLeaf], parts: Mapping[str, Iterable[ShardPart]]
 ) -> dict[str, ShardLeaf]:
-    """Leaves with these pieces, one behind the other."""
+    """Leaves with these parts, whose offsets place one behind the other."""
     at, laid = 0, {}
     for name, leaf in leaves.items():
-        laid_pieces = []
-        for piece in pieces[name]:
-            laid_pieces.append(piece.model_copy(update={"offset": at}))
-            at += -(-leaf.bytes_of(piece.box) // _ALIGNED) * _ALIGNED
-        laid[name] = leaf.model_copy(update={"pieces": tuple(laid_pieces)})
+        laid_parts = []
+        for part in parts[name]:
+            laid_parts.append(part.model_copy(update={"offset": at}))
+            at += -(-leaf.bytes_of(part.box) // _ALIGNED) * _ALIGNED
+        laid[name] = leaf.model_copy(update={"parts": tuple(laid_parts)})
     return laid
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The folder of a share."""
+    """A shard and its folder."""
 
     folder: Path
 
@@ -164,7 +164,7 @@ class Shard:
 
     @property
     def origin(self) -> int:
-        """The process whose pieces it has."""
+        """The process whose parts it has."""
         return int(self.folder.parts[-2])
 
     @property
@@ -173,7 +173,7 @@ class Shard:
         return int(self.folder.parts[-1])
 
     def reserve_memory(self, size: int) -> None:
-        """Declare the content void, and take memory for `size` bytes.
+        """Invalidate the content, and reserve memory for `size` bytes.
 
         Raises:
             OSError: there is no room.
@@ -203,20 +203,20 @@ class Shard:
                 done.result()
 
     def complete_with(self, index: ShardIndex) -> ShardIndex:
-        """Sum the data and write the index, which completes the shard.
+        """Write the index with checksums of the data, which completes the shard.
 
         Raises:
             OSError: as of `write`.
         """
-        pieces = {
+        parts = {
             name: tuple(
-                piece.model_copy(update={"crc32": self._checksum_of(leaf, piece)})
-                for piece in leaf.pieces
+                part.model_copy(update={"crc32": self._checksum_of(leaf, part)})
+                for part in leaf.parts
             )
             for name, leaf in index.leaves.items()
         }
         leaves = {
-            name: leaf.model_copy(update={"pieces": pieces[name]})
+            name: leaf.model_copy(update={"parts": parts[name]})
             for name, leaf in index.leaves.items()
         }
         complete = index.model_copy(update={"leaves": leaves})
@@ -230,12 +230,12 @@ class Shard:
             OSError: as of `write`.
         """
         text = index.model_dump_json()
-        part = self.folder / f".{_INDEX}"
-        part.write_text(f"{zlib.crc32(text.encode())}\n{text}")
-        part.rename(self.folder / _INDEX)
+        unfinished = self.folder / f".{_INDEX}"
+        unfinished.write_text(f"{zlib.crc32(text.encode())}\n{text}")
+        unfinished.rename(self.folder / _INDEX)
 
     def index(self) -> ShardIndex:
-        """What is in the share.
+        """What is in the shard.
 
         Raises:
             ShardError: it was never completed, or has changed.
@@ -248,23 +248,23 @@ class Shard:
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise ShardError(f"{self.folder / _INDEX} cannot be read: {error}") from error
 
-    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-        """Values of a piece, verified.
+    def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
+        """Values of a part, verified.
 
         Raises:
             ShardError: they have changed since they were written.
         """
-        return verify_part(self.raw_bytes(leaf, piece), leaf, piece, str(self.folder / _DATA))
+        return verify_part(self.raw_bytes(leaf, part), leaf, part, str(self.folder / _DATA))
 
-    def raw_bytes(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-        """Bytes of a piece, as they are.
+    def raw_bytes(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
+        """Bytes of a part, as they are.
 
         Raises:
             ShardError: they are not there.
         """
-        size = leaf.bytes_of(piece.box)
+        size = leaf.bytes_of(part.box)
         try:
-            content = np.fromfile(self.folder / _DATA, np.uint8, size, offset=piece.offset)
+            content = np.fromfile(self.folder / _DATA, np.uint8, size, offset=part.offset)
         except OSError as error:
             raise ShardError(f"{self.folder / _DATA} cannot be read: {error}") from error
         if len(content) != size:
@@ -272,38 +272,38 @@ class Shard:
         return content
 
     def remove(self) -> None:
-        """Remove the share."""
+        """Remove the shard."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _checksum_of(self, leaf: ShardLeaf, piece: ShardPart) -> int:
+    def _checksum_of(self, leaf: ShardLeaf, part: ShardPart) -> int:
         try:
-            return zlib.crc32(self.raw_bytes(leaf, piece).data)
+            return zlib.crc32(self.raw_bytes(leaf, part).data)
         except ShardError as error:
             raise OSError(str(error)) from error
 
 
 def shard_in(folder: Path, holder: int, origin: int, slot: int) -> Shard:
-    """The share of `origin` that `holder` keeps in a slot below `folder`."""
+    """The shard of `origin` that `holder` stores in a slot below `folder`."""
     return Shard(folder / str(holder) / str(origin) / str(slot))
 
 
-def verify_part(content: np.ndarray, leaf: ShardLeaf, piece: ShardPart, where: str) -> np.ndarray:
-    """Values of the bytes of a piece.
+def verify_part(content: np.ndarray, leaf: ShardLeaf, part: ShardPart, where: str) -> np.ndarray:
+    """Values of the bytes of a part.
 
     Raises:
         ShardError: they have changed since they were written.
     """
-    if zlib.crc32(content.data) != piece.crc32:
-        raise ShardError(f"{where}: {piece.box} has changed since it was written")
-    return content.view(np.dtype(leaf.dtype)).reshape(piece.box.shape)
+    if zlib.crc32(content.data) != part.crc32:
+        raise ShardError(f"{where}: {part.box} has changed since it was written")
+    return content.view(np.dtype(leaf.dtype)).reshape(part.box.shape)
 
 
 def complete_shards(folder: Path) -> Iterator[tuple[Shard, ShardIndex]]:
-    """All shares below `folder` that are complete."""
+    """All shards below `folder` that are complete."""
     for path in sorted(folder.glob(f"[0-9]*/[0-9]*/[01]/{_INDEX}")):
-        local_share = Shard(path.parent)
+        shard = Shard(path.parent)
         try:
-            yield local_share, local_share.index()
+            yield shard, shard.index()
         except ShardError as error:
             if path.exists():  # and was not written over by another process meanwhile
                 logger.warning("a snapshot in memory is left out: %s", error)

@@ -1,4 +1,4 @@
-"""Every piece of a state is on two machines once its copies are made, and is copied once."""
+"""Every part of a state is on two machines once its copies are made, and is copied once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mllm_jax.train.state.snapshots.shard import (
     ShardLeaf,
     ShardOrigin,
     ShardPart,
-    laid_out,
+    lay_out_parts,
 )
 from tests.train.state.test_damage import state
 
@@ -29,7 +29,7 @@ class Device:
 
 
 def held_by(processes: set[int]) -> Any:
-    """A leaf in one piece, which devices of these processes hold."""
+    """A leaf in one part, which devices of these processes hold."""
     held = {Device(process): (slice(0, 4),) for process in processes}
     layout = SimpleNamespace(devices_indices_map=lambda shape: held)
     return SimpleNamespace(shape=(4,), sharding=layout)
@@ -64,9 +64,9 @@ def test_the_pieces_of_a_state_lie_behind_each_other() -> None:
         name: leaf.shape for name, leaf in leaves.items()
     }
     end = 0
-    for leaf, piece in index.pieces:
-        assert piece.offset == -(-end // 64) * 64
-        end = piece.offset + leaf.bytes_of(piece.box)
+    for leaf, part in index.parts:
+        assert part.offset == -(-end // 64) * 64
+        end = part.offset + leaf.bytes_of(part.box)
     assert index.bytes == end
 
 
@@ -80,22 +80,22 @@ def test_an_index_without_some_pieces_has_the_others_closer_together(
     leaves, left, gone = {}, {}, {}
     for number, own in enumerate(lengths):
         starts = [sum(own[:i]) for i in range(len(own))]
-        pieces = tuple(
+        parts = tuple(
             ShardPart(start=(a,), stop=(a + n,), offset=0, crc32=a + n)
             for a, n in zip(starts, own, strict=True)
         )
         name = f"leaf{number}"
-        leaves[name] = ShardLeaf(shape=(sum(own),), dtype="float32", pieces=pieces)
-        gone[name] = {p.box for p in pieces if data.draw(st.booleans())}
-        left[name] = [p for p in pieces if p.box not in gone[name]]
+        leaves[name] = ShardLeaf(shape=(sum(own),), dtype="float32", parts=parts)
+        gone[name] = {p.box for p in parts if data.draw(st.booleans())}
+        left[name] = [p for p in parts if p.box not in gone[name]]
     found = index_of(
-        laid_out(leaves, {n: leaf.pieces for n, leaf in leaves.items()})
+        lay_out_parts(leaves, {n: leaf.parts for n, leaf in leaves.items()})
     ).without_parts(gone)
     end = 0
     for name, leaf in found.leaves.items():
         assert leaf.shape == leaves[name].shape
-        assert [(p.box, p.crc32) for p in leaf.pieces] == [(p.box, p.crc32) for p in left[name]]
-    for _, piece in found.pieces:
-        assert piece.offset == -(-end // 64) * 64
-        end = piece.offset + 4 * piece.box.size
+        assert [(p.box, p.crc32) for p in leaf.parts] == [(p.box, p.crc32) for p in left[name]]
+    for _, part in found.parts:
+        assert part.offset == -(-end // 64) * 64
+        end = part.offset + 4 * part.box.size
     assert found.bytes == end

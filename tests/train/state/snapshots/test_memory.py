@@ -22,9 +22,9 @@ from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError
-from mllm_jax.train.state.snapshots import places
+from mllm_jax.train.state.snapshots import folder as snapshot_folder
+from mllm_jax.train.state.snapshots.folder import folder_of, make_folder
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory, open_snapshots
-from mllm_jax.train.state.snapshots.places import folder_of, make_folder
 from tests.configs import config
 from tests.timing import PATIENCE
 from tests.train.state.test_damage import abstract, flipped, state
@@ -264,7 +264,7 @@ def test_no_snapshots_are_taken_where_none_are_wanted(run):
 
 def test_a_folder_that_others_can_write_is_refused(run, tmp_path, monkeypatch):
     auto = run.checkpoint.model_copy(update={"local_folder": "auto"})
-    monkeypatch.setattr(places, "MEMORY", tmp_path / "shm")
+    monkeypatch.setattr(snapshot_folder, "MEMORY", tmp_path / "shm")
     own = run.model_copy(update={"checkpoint": auto})
     folder = folder_of(own)
     assert folder is not None

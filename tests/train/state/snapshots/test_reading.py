@@ -1,4 +1,4 @@
-"""A piece that several hosts have is read from any of them that has it undamaged."""
+"""A part that several hosts have is read from any of them that has it undamaged."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ WHOLE = np.arange(8, dtype=np.float32)
 
 
 class Held:
-    """A share with some of the pieces of one leaf, which may be damaged."""
+    """A shard with some of the parts of one leaf, which may be damaged."""
 
     def __init__(self, *edges: tuple[int, int], damaged: bool = False, process: int = 0) -> None:
-        pieces = tuple(ShardPart(start=(a,), stop=(b,), offset=0) for a, b in edges)
-        leaf = ShardLeaf(shape=(8,), dtype="float32", pieces=pieces)
+        parts = tuple(ShardPart(start=(a,), stop=(b,), offset=0) for a, b in edges)
+        leaf = ShardLeaf(shape=(8,), dtype="float32", parts=parts)
         origin = ShardOrigin(run="r", folder="f", series="s", step=3, process=process)
         self.index = ShardIndex(origin=origin, progress={}, config={}, leaves={"x": leaf})
         self.damaged = damaged
 
-    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
         if self.damaged:
             raise ShardError(f"damaged on process {self.index.origin.process}")
-        return WHOLE[piece.start[0] : piece.stop[0]]
+        return WHOLE[part.start[0] : part.stop[0]]
 
 
 def target() -> Any:
@@ -80,7 +80,7 @@ def test_others_are_asked_only_for_what_is_not_here() -> None:
 def test_the_first_share_says_what_the_run_was() -> None:
     assert ShardReader([Held((0, 4), process=5), Held((4, 8))], list).index.origin.process == 5
     assert ShardReader([], lambda: [Held((0, 8), process=7)]).index.origin.process == 7
-    with pytest.raises(ShardError, match="no host has a share of it any more"):
+    with pytest.raises(ShardError, match="no host has a shard of it any more"):
         _ = ShardReader([], list).index
 
 

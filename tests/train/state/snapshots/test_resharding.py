@@ -1,4 +1,4 @@
-"""Arrays put together from the pieces of another sharding."""
+"""Arrays put together from the parts of another sharding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.train.state.snapshots.array_box import ArrayBox, put_together
+from mllm_jax.train.state.snapshots.array_box import ArrayBox, assemble_part
 
 SHAPE = (6, 5)
 
@@ -35,19 +35,19 @@ def test_a_piece_of_one_sharding_is_made_of_those_of_another(held, wanted, data)
         return whole[box.slices_within(ArrayBox((0, 0), SHAPE))]
 
     for own in wanted:
-        found = put_together(own, whole.dtype, held, read)
+        found = assemble_part(own, whole.dtype, held, read)
         np.testing.assert_array_equal(found, read(own))
     lost = data.draw(st.sampled_from(held))
     left = [own for own in held if own != lost]
     for own in wanted:
         if lost.overlap(own) is None:
-            np.testing.assert_array_equal(put_together(own, whole.dtype, left, read), read(own))
+            np.testing.assert_array_equal(assemble_part(own, whole.dtype, left, read), read(own))
         else:
             with pytest.raises(KeyError):
-                put_together(own, whole.dtype, left, read)
+                assemble_part(own, whole.dtype, left, read)
 
 
 def test_a_number_is_a_piece():
     one = ArrayBox((), ())
     assert one.size == 1
-    assert put_together(one, np.int32, [one], lambda _: np.int32(7)) == 7
+    assert assemble_part(one, np.int32, [one], lambda _: np.int32(7)) == 7

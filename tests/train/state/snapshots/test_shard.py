@@ -1,4 +1,4 @@
-"""A share is whole once its index is written, and void from the moment it is written over."""
+"""A shard is whole once its index is written, and void from the moment it is written over."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from mllm_jax.train.state.snapshots.shard import (
     ShardOrigin,
     ShardPart,
     complete_shards,
-    laid_out,
+    lay_out_parts,
     shard_in,
 )
 
 ORIGIN = ShardOrigin(run="r", folder="f", series="s", step=3, process=2)
-#: Two leaves, one of which has an empty piece.
-PIECES = {
+#: Two leaves, one of which has an empty part.
+PARTS = {
     "a": [ShardPart(start=(0,), stop=(5,), offset=0), ShardPart(start=(5,), stop=(5,), offset=0)],
     "b": [ShardPart(start=(0, 0), stop=(2, 3), offset=0)],
 }
 LEAVES = {
-    "a": ShardLeaf(shape=(5,), dtype="int16", pieces=()),
-    "b": ShardLeaf(shape=(2, 3), dtype="float64", pieces=()),
+    "a": ShardLeaf(shape=(5,), dtype="int16", parts=()),
+    "b": ShardLeaf(shape=(2, 3), dtype="float64", parts=()),
 }
-INDEX = ShardIndex(origin=ORIGIN, progress={}, config={}, leaves=laid_out(LEAVES, PIECES))
+INDEX = ShardIndex(origin=ORIGIN, progress={}, config={}, leaves=lay_out_parts(LEAVES, PARTS))
 
 
-def content(leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-    return np.arange(piece.box.size, dtype=leaf.dtype).reshape(piece.box.shape) + 1
+def content(leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
+    return np.arange(part.box.size, dtype=leaf.dtype).reshape(part.box.shape) + 1
 
 
 def written(own: Shard) -> ShardIndex:
     own.reserve_memory(INDEX.bytes)
     own.write(
-        (piece.offset, lambda leaf=leaf, piece=piece: content(leaf, piece))  # type: ignore[misc]
-        for leaf, piece in INDEX.pieces
+        (part.offset, lambda leaf=leaf, part=part: content(leaf, part))  # type: ignore[misc]
+        for leaf, part in INDEX.parts
     )
     return own.complete_with(INDEX)
 
@@ -53,10 +53,10 @@ def test_a_share_gives_back_what_was_written(tmp_path: Path) -> None:
     whole = written(own)
     assert own.index() == whole
     assert [each for each, _ in complete_shards(tmp_path)] == [own]
-    for leaf, piece in whole.pieces:
-        values = own.read(leaf, piece)
+    for leaf, part in whole.parts:
+        values = own.read(leaf, part)
         assert values.dtype == leaf.dtype
-        np.testing.assert_array_equal(values, content(leaf, piece))
+        np.testing.assert_array_equal(values, content(leaf, part))
     assert (own.folder / "data").stat().st_size == INDEX.bytes == 64 + 48
     own.remove()
     assert not own.folder.exists()
@@ -106,17 +106,17 @@ def test_room_is_needed_only_for_what_a_share_lacks(
 def test_a_changed_byte_is_told_of_its_piece_alone(tmp_path: Path, number: int) -> None:
     own = shard_in(tmp_path, 0, 0, 0)
     whole = written(own)
-    changed = [*whole.pieces][number]
+    changed = [*whole.parts][number]
     size = changed[0].bytes_of(changed[1].box)
     with (own.folder / "data").open("r+b") as file:
         file.seek(changed[1].offset + max(0, size - 1))
         file.write(b"\xff" * bool(size))
-    for leaf, piece in whole.pieces:
-        if piece == changed[1] and size:
+    for leaf, part in whole.parts:
+        if part == changed[1] and size:
             with pytest.raises(ShardError, match="has changed since it was written"):
-                own.read(leaf, piece)
+                own.read(leaf, part)
         else:
-            own.read(leaf, piece)
+            own.read(leaf, part)
 
 
 def test_data_that_are_cut_short_are_told(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_data_that_are_cut_short_are_told(tmp_path: Path) -> None:
     whole = written(own)
     with (own.folder / "data").open("r+b") as file:
         file.truncate(INDEX.bytes - 1)
-    *before, last = whole.pieces
-    for leaf, piece in before:
-        own.read(leaf, piece)
+    *before, last = whole.parts
+    for leaf, part in before:
+        own.read(leaf, part)
     with pytest.raises(ShardError, match="is cut short"):
         own.read(*last)

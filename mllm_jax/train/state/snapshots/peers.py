@@ -1,10 +1,10 @@
-"""What the hosts of a run tell each other of their snapshots, and the copies that they keep.
+"""Replicas of snapshots on other hosts of a run: requests between hosts, and their answers.
 
 ::
 
-    put    a share, which the other host keeps beside its own
-    index  what is in a share that the other host keeps
-    piece  the bytes of one piece of it
+    put    a shard, of which the other host stores a replica
+    index  what is in a shard that the other host stores
+    part   the bytes of one part of it
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mllm_jax.train.state.snapshots.shard import (
 
 
 @dataclass(frozen=True)
-class NeighbourHost:
-    """A process of the run.
+class SnapshotPeer:
+    """A process of the run that may store replicas.
 
     Attributes:
         process: its number.
-        machine: name of what its memory is lost with: its host, with the folder there.
-        address: where it answers; None where it does not.
+        machine: its host and the folder of snapshots there; both are lost together.
+        address: where it answers requests; None if it does not.
     """
 
     process: int
@@ -46,29 +46,27 @@ class NeighbourHost:
     address: HostAddress | None
 
     @classmethod
-    def of_json(cls, process: int, fields: Mapping[str, object]) -> NeighbourHost:
-        """What a process has told of itself."""
+    def of_json(cls, process: int, fields: Mapping[str, object]) -> SnapshotPeer:
+        """The peer that a process has described."""
         address = fields["address"]
         parsed = HostAddress.parse(address) if isinstance(address, str) else None
         return cls(process, str(fields["machine"]), parsed)
 
 
-def next_neighbour(members: Sequence[NeighbourHost], process: int) -> NeighbourHost | None:
-    """The next process on another machine, which keeps copies of this one; None without one."""
-    ring = [*members[process + 1 :], *members[:process]]
-    away = [
-        member for member in ring if member.machine != members[process].machine and member.address
-    ]
+def replica_peer(peers: Sequence[SnapshotPeer], process: int) -> SnapshotPeer | None:
+    """The next process on another machine, which stores replicas of this one's shards, or None."""
+    ring = [*peers[process + 1 :], *peers[:process]]
+    away = [peer for peer in ring if peer.machine != peers[process].machine and peer.address]
     return away[0] if away else None
 
 
-class ShardPlace(BaseModel):
-    """The place of a share.
+class ShardLocation(BaseModel):
+    """The location of a shard.
 
     Attributes:
         process: the process that can read it.
         holder: number of the process that has written it.
-        origin: number of the process whose pieces it has.
+        origin: number of the process whose parts it contains.
         slot: 0 or 1.
     """
 
@@ -79,22 +77,22 @@ class ShardPlace(BaseModel):
     slot: int
 
     @classmethod
-    def from_shard(cls, local_share: Shard, process: int) -> ShardPlace:
-        """The place of a share that `process` can read."""
+    def from_shard(cls, shard: Shard, process: int) -> ShardLocation:
+        """The location of a shard that `process` can read."""
         return cls(
             process=process,
-            holder=local_share.holder,
-            origin=local_share.origin,
-            slot=local_share.slot,
+            holder=shard.holder,
+            origin=shard.origin,
+            slot=shard.slot,
         )
 
     def shard_below(self, folder: Path) -> Shard:
-        """The share in the folder of the process."""
+        """The shard in the folder of the process."""
         return shard_in(folder, self.holder, self.origin, self.slot)
 
 
 class ShardServer:
-    """Answers the other hosts of a run.
+    """Answers requests of the other hosts of a run.
 
     Args:
         host: address at which it listens.
@@ -116,21 +114,23 @@ class ShardServer:
         self.address = self._server.address
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.close()
 
     def _answer_request(self, channel: MessageChannel, message: Message) -> None:
         try:
             match message["kind"]:
                 case "put":
-                    self._keep_copy(channel, bool(message["slot"]), ShardIndex(**message["index"]))
+                    self._store_replica(
+                        channel, bool(message["slot"]), ShardIndex(**message["index"])
+                    )
                 case "index":
-                    index = ShardPlace(**message["where"]).shard_below(self._folder).index()
+                    index = ShardLocation(**message["where"]).shard_below(self._folder).index()
                     channel.send({"kind": "index", "index": index.model_dump()})
-                case "piece":
+                case "part":
                     leaf = ShardLeaf(**message["leaf"])
-                    own_share = ShardPlace(**message["where"]).shard_below(self._folder)
-                    content = own_share.raw_bytes(leaf, leaf.pieces[0])
+                    shard = ShardLocation(**message["where"]).shard_below(self._folder)
+                    content = shard.raw_bytes(leaf, leaf.parts[0])
                     channel.send({"kind": "bytes"})
                     channel.send_bytes(content.data)
                 case _:
@@ -138,8 +138,8 @@ class ShardServer:
         except (ShardError, KeyError, TypeError, ValueError) as error:
             channel.send({"kind": "refused", "why": f"process {self._process}: {error}"})
 
-    def _keep_copy(self, channel: MessageChannel, slot: bool, index: ShardIndex) -> None:
-        """Keep a copy of a share of another host."""
+    def _store_replica(self, channel: MessageChannel, slot: bool, index: ShardIndex) -> None:
+        """Store a replica of a shard of another host."""
         origin = index.origin
         if (origin.run, origin.series) != (self._run, self._series):
             raise ShardError(
@@ -147,63 +147,63 @@ class ShardServer:
                 f"{origin.run} ({origin.folder}), series {origin.series}; here are run {self._run},"
                 f" series {self._series}"
             )
-        local_share = shard_in(self._folder, self._process, origin.process, int(slot))
+        shard = shard_in(self._folder, self._process, origin.process, int(slot))
         try:
-            local_share.reserve_memory(index.bytes)
+            shard.reserve_memory(index.bytes)
         except OSError as error:
             raise ShardError(f"there is no room for the copy: {error}") from error
         channel.send({"kind": "go"})
-        local_share.write(_receive_parts(channel, index))
-        local_share.write_index(index)
-        channel.send({"kind": "kept"})
+        shard.write(_receive_parts(channel, index))
+        shard.write_index(index)
+        channel.send({"kind": "stored"})
 
 
 def _receive_parts(
     channel: MessageChannel, index: ShardIndex
 ) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
-    """The pieces of a share as they come, verified."""
-    for leaf, piece in index.pieces:
-        content = np.empty(leaf.bytes_of(piece.box), np.uint8)
+    """The parts of a shard as they are received, verified."""
+    for leaf, part in index.parts:
+        content = np.empty(leaf.bytes_of(part.box), np.uint8)
         channel.receive_into(content.data)
-        if zlib.crc32(content.data) != piece.crc32:
-            raise ConnectionError("a piece has changed on its way")
-        yield piece.offset, partial(np.asarray, content)
+        if zlib.crc32(content.data) != part.crc32:
+            raise ConnectionError("a part has changed in transfer")
+        yield part.offset, partial(np.asarray, content)
 
 
-def send_copy(
-    member: NeighbourHost,
+def send_replica(
+    peer: SnapshotPeer,
     secret: str,
     slot: int,
     complete: ShardIndex,
-    local_share: Shard,
+    shard: Shard,
     index: ShardIndex,
 ) -> None:
-    """Have another host keep a copy of a share.
+    """Send a shard to another host, which stores a replica.
 
     Args:
-        complete: what is in the share.
-        local_share: the share.
-        index: the pieces of it that are copied.
+        complete: index of the shard.
+        shard: the shard.
+        index: index of the parts that are copied.
 
     Raises:
         OSError: the other host does not answer, or refuses.
-        ShardError: the share has changed meanwhile.
+        ShardError: the shard has changed meanwhile.
     """
-    assert member.address is not None, "a neighbour answers somewhere"
-    channel = connect_to(member.address, secret)
+    assert peer.address is not None, "a peer with replicas has an address"
+    channel = connect_to(peer.address, secret)
     try:
         channel.send({"kind": "put", "slot": slot, "index": index.model_dump()})
         _expect_answer(channel, "go")
         offsets = {
-            (name, piece.box): piece.offset
+            (name, part.box): part.offset
             for name, leaf in complete.leaves.items()
-            for piece in leaf.pieces
+            for part in leaf.parts
         }
         for name, leaf in index.leaves.items():
-            for piece in leaf.pieces:
-                here = piece.model_copy(update={"offset": offsets[name, piece.box]})
-                channel.send_bytes(local_share.raw_bytes(leaf, here).data)
-        _expect_answer(channel, "kept")
+            for part in leaf.parts:
+                here = part.model_copy(update={"offset": offsets[name, part.box]})
+                channel.send_bytes(shard.raw_bytes(leaf, here).data)
+        _expect_answer(channel, "stored")
     finally:
         channel.close()
 
@@ -217,17 +217,17 @@ def _expect_answer(channel: MessageChannel, kind: str) -> Message:
 
 
 class RemoteShard:
-    """A share that another host can read.
+    """A shard that another host can read.
 
     Args:
         channel: connection to it.
-        where: place of the share there.
+        where: location of the shard there.
 
     Raises:
         ShardError: it cannot be read.
     """
 
-    def __init__(self, channel: MessageChannel, where: ShardPlace) -> None:
+    def __init__(self, channel: MessageChannel, where: ShardLocation) -> None:
         self._channel, self._where = channel, where
         try:
             channel.send({"kind": "index", "where": where.model_dump()})
@@ -235,19 +235,19 @@ class RemoteShard:
         except (OSError, KeyError, ValueError) as error:
             raise ShardError(f"process {where.process} does not tell of it: {error}") from error
 
-    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-        """Values of a piece, verified.
+    def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
+        """Values of a part, verified.
 
         Raises:
             ShardError: they do not come, or have changed.
         """
-        content = np.empty(leaf.bytes_of(piece.box), np.uint8)
-        only = leaf.model_copy(update={"pieces": (piece,)})
-        request = {"kind": "piece", "where": self._where.model_dump(), "leaf": only.model_dump()}
+        content = np.empty(leaf.bytes_of(part.box), np.uint8)
+        only = leaf.model_copy(update={"parts": (part,)})
+        request = {"kind": "part", "where": self._where.model_dump(), "leaf": only.model_dump()}
         try:
             self._channel.send(request)
             _expect_answer(self._channel, "bytes")
             self._channel.receive_into(content.data)
         except OSError as error:
             raise ShardError(f"process {self._where.process} does not send: {error}") from error
-        return verify_part(content, leaf, piece, f"process {self._where.process}")
+        return verify_part(content, leaf, part, f"process {self._where.process}")
