@@ -37,7 +37,7 @@ from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.hardware.peak import peak_flops
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import Hardware
 

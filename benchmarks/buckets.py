@@ -39,7 +39,7 @@ from mllm_jax.config.buckets import bucket_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step
 
 #: Lengths of the media of a step that is timed, in medians.

@@ -27,7 +27,7 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan

@@ -12,7 +12,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.models.module import model_flops
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step
 
 #: Times that every model's gradients are computed; the fastest counts.

@@ -31,7 +31,7 @@ from data.batch import PackedBatch
 from data.rows.pack import empty_rows, write_medium
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step
 from sharding.routes import runs_of
 

@@ -24,7 +24,7 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.freeze import FrozenParameters
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram

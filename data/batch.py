@@ -13,7 +13,7 @@ A row holds samples (of the decoder) or media (of an encoder) one after the othe
                       positions    [R, T or Te, axes] int32
 
 The types know neither numpy's nor JAX's arrays: the loader fills them with numpy arrays, and
-`mllm_jax.models.batch` makes pytrees of them.
+`mllm_jax.models.module_rows` makes pytrees of them.
 """
 
 from __future__ import annotations

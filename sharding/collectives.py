@@ -17,7 +17,7 @@ from jax import lax
 
 from sharding.traced import traced_platform
 
-Tree = TypeVar("Tree")
+PyTreeT = TypeVar("PyTreeT")
 Axes = tuple[str, ...]
 
 #: Slices in which the GPUs of a host exchange rows: XLA moves each of them by a few threads.
@@ -155,7 +155,7 @@ def parts_of_a_slice(axes: Axes) -> int:
     return max(1, SLICES // axis_size(axes)) if here % span == 0 else 1
 
 
-def psum(x: Tree, axes: Axes) -> Tree:
+def psum(x: PyTreeT, axes: Axes) -> PyTreeT:
     """Sum of every leaf over `axes`; the result is the same on all of them."""
     return lax.psum(x, axes) if axes else x
 
@@ -193,7 +193,7 @@ def join_slices(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
     return psum(placed, axes)
 
 
-def vary(tree: Tree, axes: Axes) -> Tree:
+def vary(tree: PyTreeT, axes: Axes) -> PyTreeT:
     """Mark every leaf as varying over `axes` (it may already vary over some of them)."""
 
     def leaf(x: jax.Array) -> jax.Array:
@@ -203,7 +203,7 @@ def vary(tree: Tree, axes: Axes) -> Tree:
     return jax.tree.map(leaf, tree)
 
 
-def ppermute(x: Tree, axes: Axes, shift: int) -> Tree:
+def ppermute(x: PyTreeT, axes: Axes, shift: int) -> PyTreeT:
     """Every rank's value moved by `shift` ranks along `axes`, around the end."""
     if not axes:
         return x

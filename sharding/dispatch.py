@@ -45,10 +45,10 @@ from sharding.collectives import axis_index, axis_size, vary
 from sharding.exchange_kinds import NUMBER_COLUMNS, number_columns
 from sharding.grid import Axes
 
-Tree = Any
+PyTree = Any
 #: `(params, rows [n, width], counts [local experts]) -> [n, width]`: rows are sorted by expert, and
 #: those after the sum of the counts belong to none: their results and gradients are zero.
-Grouped = Callable[[Tree, jax.Array, jax.Array], jax.Array]
+Grouped = Callable[[PyTree, jax.Array, jax.Array], jax.Array]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ExpertDispatch:
 
 def through_experts(
     grouped: Grouped,
-    params: Tree,
+    params: PyTree,
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
@@ -101,7 +101,7 @@ def through_experts(
 def _run_experts(
     grouped: Grouped,
     dispatch: ExpertDispatch,
-    params: Tree,
+    params: PyTree,
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
@@ -119,22 +119,22 @@ def _run_experts(
 
 def _experts_forward(
     grouped: Grouped, dispatch: ExpertDispatch, *operands: Any
-) -> tuple[jax.Array, tuple[Tree, jax.Array, jax.Array, jax.Array]]:
+) -> tuple[jax.Array, tuple[PyTree, jax.Array, jax.Array, jax.Array]]:
     return _run_experts(grouped, dispatch, *operands), operands
 
 
 def _experts_backward(
     grouped: Grouped,
     dispatch: ExpertDispatch,
-    operands: tuple[Tree, jax.Array, jax.Array, jax.Array],
+    operands: tuple[PyTree, jax.Array, jax.Array, jax.Array],
     gradient: jax.Array,
-) -> tuple[Tree, jax.Array, None, jax.Array]:
+) -> tuple[PyTree, jax.Array, None, jax.Array]:
     params, tokens, experts, weights = operands
     copies = _TokenCopies.of_experts(experts, dispatch)
     both = copies.of_tokens(jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1))
     sent = _join_numbers(both, copies.sort_copies(weights), dispatch)
 
-    def part(move: _RoundMove, received: jax.Array, state: tuple[Tree, jax.Array]) -> Tree:
+    def part(move: _RoundMove, received: jax.Array, state: tuple[PyTree, jax.Array]) -> PyTree:
         of_params, of_copies = state
         (rows, of_results), scale = _split_numbers(received, 2 * [tokens.shape[-1]])
         results, pull = jax.vjp(lambda p, x: grouped(p, x, move.counts), params, rows)
@@ -161,10 +161,10 @@ _run_experts.defvjp(_experts_forward, _experts_backward)
 def _in_rounds(
     copies: _TokenCopies,
     values: jax.Array,
-    part: Callable[[_RoundMove, jax.Array, Tree], Tree],
-    state: Tree,
+    part: Callable[[_RoundMove, jax.Array, PyTree], PyTree],
+    state: PyTree,
     dispatch: ExpertDispatch,
-) -> Tree:
+) -> PyTree:
     """`state` after all parts of all rounds.
 
     Args:
@@ -176,7 +176,7 @@ def _in_rounds(
     """
     rounds = -(-copies.part_count(dispatch) // dispatch.parts)
 
-    def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+    def body(carry: tuple[jax.Array, PyTree]) -> tuple[jax.Array, PyTree]:
         number, state = carry
         inputs = values
         for index in range(dispatch.parts):

@@ -12,7 +12,7 @@ import pytest
 
 from data.batch import ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
 from mllm_jax.families import registry
-from scheduling.executor.batch import StepBatch
+from scheduling.executor.step_batch import StepBatch
 from scheduling.lowering.instructions import InstructionTable
 from sharding.exchange import RouteArrays
 from tests.configs import ROOT

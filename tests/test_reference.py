@@ -23,7 +23,7 @@ from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
-from scheduling.executor.batch import StepBatch
+from scheduling.executor.step_batch import StepBatch
 from tests.configs import ROOT, config
 from tests.data.samples import arrays
 

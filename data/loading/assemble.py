@@ -26,12 +26,12 @@ from data.sample import DataError, Example, LengthError, Lengths, ProcessedMediu
 from data.sources.source import Source
 from data.targets import NEXT_TOKEN_ONLY, TargetSpec
 
-Rows = Mapping[str, Sequence[int]]
+RowNumbers = Mapping[str, Sequence[int]]
 #: The place of a sample that turned out bad when it was read, and why it cannot be used.
 MissingSample = tuple[SamplePlacement, SkippedSample]
 
 
-def check_rows(rows: Rows, modules: Sequence[str], total: int) -> None:
+def check_rows(rows: RowNumbers, modules: Sequence[str], total: int) -> None:
     """Check the global rows of each module that a process asks for.
 
     Raises:
@@ -66,7 +66,7 @@ class BatchArrays:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowNumbers,
         capacity: Capacity,
         targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
     ) -> None:
@@ -170,7 +170,7 @@ class BatchAssembler:
         source: Source,
         processor: Processor,
         config: DataConfig,
-        rows: Rows,
+        rows: RowNumbers,
         by_parts: bool = False,
     ) -> None:
         check_rows(rows, list(processor.specs), config.rows)

@@ -8,7 +8,7 @@ from functools import partial
 
 from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import BatchAssembler, Rows, capacity_of
+from data.loading.assemble import BatchAssembler, RowNumbers, capacity_of
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, relaid
 from data.planning.layout import SamplePlacement, lay_out
 from data.planning.packing import Capacity, pack
@@ -56,7 +56,7 @@ def prompt_batches(
     source: Source,
     processor: Processor,
     config: DataConfig,
-    rows: Rows,
+    rows: RowNumbers,
     limit: int | None = None,
 ) -> Iterator[PromptBatch]:
     """Prompts of samples 0..limit-1, each exactly once, oldest first; the last batch is padded.
@@ -77,7 +77,7 @@ def example_batches(
     source: Source,
     processor: Processor,
     config: DataConfig,
-    rows: Rows,
+    rows: RowNumbers,
     indices: Sequence[int],
 ) -> Iterator[ExampleBatch]:
     """Samples `indices` with their answers, each exactly once; the last batch is padded.

@@ -21,7 +21,7 @@ import numpy as np
 
 from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import BatchAssembler, Rows, capacity_of
+from data.loading.assemble import BatchAssembler, RowNumbers, capacity_of
 from data.loading.prefetch import PrefetchIterator, SlicedDataset, UnseekableIterator
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
@@ -246,7 +246,7 @@ class DataLoader(MicrobatchLoader):
         processor: Processor,
         config: DataConfig,
         seed: int,
-        rows: Rows,
+        rows: RowNumbers,
         state: LoaderState | None = None,
         consumer: TrainingDemand = NO_DEMAND,
         lengths: LengthTable | None = None,

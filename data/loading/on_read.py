@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
-from data.loading.assemble import BatchArrays, Rows, capacity_of, check_rows
+from data.loading.assemble import BatchArrays, RowNumbers, capacity_of, check_rows
 from data.loading.loader import (
     Microbatch,
     MicrobatchLoader,
@@ -286,7 +286,9 @@ class _PartExchange:
         group: the hosts among which the samples are read.
     """
 
-    def __init__(self, rows: Sequence[Rows], processor: Processor, group: HostGroupSpec) -> None:
+    def __init__(
+        self, rows: Sequence[RowNumbers], processor: Processor, group: HostGroupSpec
+    ) -> None:
         self._processor, self._hosts, self._group = processor, len(rows), group
         self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
         for host, host_rows in enumerate(rows):
@@ -378,7 +380,7 @@ class MeasuringDataLoader(MicrobatchLoader):
         processor: Processor,
         config: DataConfig,
         seed: int,
-        rows: Sequence[Rows],
+        rows: Sequence[RowNumbers],
         state: LoaderState | None,
         consumer: TrainingDemand,
         cluster: HostGroup,

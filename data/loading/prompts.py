@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from data.config import DataConfig
-from data.loading.assemble import BatchAssembler, Rows, capacity_of
+from data.loading.assemble import BatchAssembler, RowNumbers, capacity_of
 from data.loading.evaluation import PromptBatch, rebucket_samples, slot_of
 from data.planning.layout import lay_out
 from data.planning.packing import Capacity
@@ -26,7 +26,7 @@ def prompt_rows(
     source: Source,
     processor: Processor,
     config: DataConfig,
-    rows: Rows,
+    rows: RowNumbers,
     prompts: Sequence[tuple[int, Lengths]],
     units: Mapping[str, int],
 ) -> PromptBatch:

@@ -20,9 +20,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.configured_step import build_workload
 from mllm_jax.config.inputs import empty_module_rows
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters, compute_dtype
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.plan.activation_bytes import layer_input_shape
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.build import build_step

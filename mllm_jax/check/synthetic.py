@@ -19,8 +19,8 @@ from data.sample import Grid
 from data.targets import TargetSpec
 from mllm_jax.config.inputs import media_specs, target_specs, token_spec
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets, SampleTargets
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import NEXT_TOKEN, ModuleRows, NextTokenTargets, SampleTargets
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]

@@ -21,7 +21,7 @@ from mllm_jax.train.records.recorder import (
     name_by_process,
     write_timelines,
 )
-from mllm_jax.train.step.batch import local_rows, place_microbatches, select_rows
+from mllm_jax.train.step.batch_placement import local_rows, place_microbatches, select_rows
 from mllm_jax.train.step.build import build_gradient_step, with_pipeline_plan
 from mllm_jax.train.step.step import TrainStep
 

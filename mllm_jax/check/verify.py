@@ -35,7 +35,12 @@ from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.models.short_form import sections_of_modules
-from mllm_jax.train.step.batch import gather_to_host, local_rows, place_microbatches, select_rows
+from mllm_jax.train.step.batch_placement import (
+    gather_to_host,
+    local_rows,
+    place_microbatches,
+    select_rows,
+)
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges

@@ -25,7 +25,7 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import row_specs, target_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.train.step.batch import abstract_batch
+from mllm_jax.train.step.batch_placement import abstract_batch
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from scheduling.costs.hardware import Hardware

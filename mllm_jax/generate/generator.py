@@ -30,7 +30,7 @@ from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, Gather
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.step.batch import local_rows
+from mllm_jax.train.step.batch_placement import local_rows
 
 #: Prompts that are answered at a time, and most tokens of an answer, by default.
 ROWS, NEW_TOKENS = 8, 256

@@ -26,7 +26,7 @@ from sharding.collectives import Axes, axis_index, axis_size, ppermute
 #: Block of a rank to the results of products, each with the positions of the block in dimension 1.
 Products = Callable[[jax.Array], Sequence[jax.Array]]
 #: A rank's term of the block of another, by that rank's number along the axes.
-Term = Callable[[jax.Array], jax.Array]
+BlockTerm = Callable[[jax.Array], jax.Array]
 
 
 def gathered_products(x: jax.Array, axes: Axes, products: Products) -> list[jax.Array]:
@@ -59,7 +59,7 @@ def gathered_products(x: jax.Array, axes: Axes, products: Products) -> list[jax.
     return outputs
 
 
-def scattered_sum(term: Term, axes: Axes, dtype: jnp.dtype) -> jax.Array:
+def scattered_sum(term: BlockTerm, axes: Axes, dtype: jnp.dtype) -> jax.Array:
     """This rank's block of the sum over all ranks of their terms.
 
     Args:

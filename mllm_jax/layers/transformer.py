@@ -26,7 +26,7 @@ from mllm_jax.layers.modules import (
     side_by_side,
 )
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
-from mllm_jax.layers.vocabulary import Term, embed_tokens
+from mllm_jax.layers.vocabulary import LogitsTerm, embed_tokens
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import MeshView
 from sharding.layerstack.spec import Aux
@@ -215,7 +215,7 @@ def layer_context(rows: ModuleRows, config: DecoderConfig) -> LayerContext:
 
 def head_terms(
     blocks: ModuleBlocks, params: Params, hidden: jax.Array, view: MeshView
-) -> list[Term]:
+) -> list[LogitsTerm]:
     """Operands whose products add up to the logits of this rank's entries.
 
     They are the states and the head's kernel, the transpose of the embedding if that is tied; and

@@ -29,10 +29,10 @@ from sharding.collectives import (
 )
 from sharding.grid import MeshView
 
-Tree = TypeVar("Tree")
+PyTreeT = TypeVar("PyTreeT")
 Arrays = tuple[jax.Array, ...]
 #: States `[tokens, width]` and a matrix `[width, entries]`, whose product is a term of the logits.
-Term = tuple[jax.Array, jax.Array]
+LogitsTerm = tuple[jax.Array, jax.Array]
 
 
 def embed_tokens(
@@ -55,7 +55,7 @@ def embed_tokens(
 
 
 def cross_entropy(
-    terms: Sequence[Term],
+    terms: Sequence[LogitsTerm],
     targets: jax.Array,
     weights: jax.Array,
     vocab: int,
@@ -178,10 +178,10 @@ class _WeightedTokens:
         )
         self.place = jnp.argsort(order)
 
-    def loop_chunks(self, add: Callable[..., Tree], sums: Tree) -> Tree:
+    def loop_chunks(self, add: Callable[..., PyTreeT], sums: PyTreeT) -> PyTreeT:
         """`add(start, sums, hidden, targets, weights)` for every chunk that has a weight."""
 
-        def body(number: jax.Array, sums: Tree) -> Tree:
+        def body(number: jax.Array, sums: PyTreeT) -> PyTreeT:
             start = number * self.chunk
             index, target, weight = (
                 lax.dynamic_slice_in_dim(x, start, self.chunk)
@@ -209,7 +209,7 @@ def _zero_loss(
     return vary(jnp.zeros(()), tuple(sorted(axes)))
 
 
-def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: MeshView) -> jax.Array:
+def argmax(terms: Sequence[LogitsTerm], vocab: int, chunk: int, view: MeshView) -> jax.Array:
     """Most likely token at every position, `[tokens]` int32; terms as of `cross_entropy`."""
     hidden, kernels = lax.stop_gradient(_cast_terms(terms))
     best = lax.map(
@@ -219,13 +219,13 @@ def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: MeshView) -> jax
     return best.reshape(-1)[: hidden[0].shape[0]]
 
 
-def full_logits(terms: Sequence[Term], vocab: int, view: MeshView) -> jax.Array:
+def full_logits(terms: Sequence[LogitsTerm], vocab: int, view: MeshView) -> jax.Array:
     """Logits of all entries on every rank, `[tokens, vocab]` float32."""
     shard = _local_logits(*_cast_terms(terms), vocab, view)
     return join_slices(shard, view.vocab_axes, dim=1)[:, :vocab]
 
 
-def _cast_terms(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
+def _cast_terms(terms: Sequence[LogitsTerm]) -> tuple[Arrays, Arrays]:
     """States and matrices of the same type."""
     hidden, kernels = zip(*terms, strict=True)
     return hidden, _cast_kernels(kernels, hidden)
@@ -288,7 +288,7 @@ def _local_index(tokens: jax.Array, size: int, view: MeshView) -> tuple[jax.Arra
     return jnp.where(mine, index, 0), mine
 
 
-def _cut_chunks(tree: Tree, chunk: int) -> Tree:
+def _cut_chunks(tree: PyTreeT, chunk: int) -> PyTreeT:
     """Cut the leading dimension of every leaf into `[chunks, chunk]`, padded with zeros."""
 
     def cut(x: jax.Array) -> jax.Array:

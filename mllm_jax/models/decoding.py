@@ -27,8 +27,8 @@ from mllm_jax.layers.config.kinds import SPAN_IDS, has_spans
 from mllm_jax.layers.dense import gather_sequence
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
 from sharding.grid import MeshView

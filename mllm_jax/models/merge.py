@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.collectives import psum, vary
 from sharding.exchange import (
     RouteArrays,

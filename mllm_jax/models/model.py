@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models import module as modules
-from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import OBJECTIVE, Edge
 from mllm_jax.models.merge import merge_outputs
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows, NextTokenTargets
 from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays

@@ -43,10 +43,10 @@ from mllm_jax.layers.parameters import (
 )
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, Select
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.objectives.config import find_kind
 from mllm_jax.models.objectives.next_token import TokenOutputs
 from mllm_jax.models.objectives.objective import Objective

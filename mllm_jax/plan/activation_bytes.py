@@ -16,9 +16,9 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from mllm_jax.layers.attention.dispatch import traceable_backend
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import ADAPTERS
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule
+from mllm_jax.models.module_rows import ModuleRows
 from scheduling.costs.workload import LayerSplit
 from sharding.collectives import vary
 from sharding.grid import JointGrid, MeshView

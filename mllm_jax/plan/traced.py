@@ -14,8 +14,8 @@ import jax
 from mllm_jax.config.configured_step import build_workload
 from mllm_jax.config.inputs import empty_module_rows
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.plan.activation_bytes import Trained, operand_bytes, saved_bytes
 from scheduling.costs.workload import LayerSplit, Workload
 

@@ -13,16 +13,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from sharding.layerstack.loops import Loop, Tree
+from sharding.layerstack.loops import Loop, PyTree
 
 # ---- loops, alone and side by side ---------------------------------------------------------------
 
 
 #: A task: yields the loops it needs one after the other, takes their results, returns a result.
-TaskLoops = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
+TaskLoops = Generator[Loop | None, tuple[PyTree, PyTree] | None, PyTree]
 
 
-def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
+def side_by_side(loops: Sequence[Loop]) -> list[tuple[PyTree, PyTree]]:
     """Run independent loops in one scan, iteration by iteration, and then the rest of longer ones.
 
     Collectives of one are then hidden by the arithmetic of the others. A loop of twice the
@@ -34,7 +34,7 @@ def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
     each = [loop.length // count for loop in loops]
     blocks = [_reshape_blocks(loop.xs, count, n) for loop, n in zip(loops, each, strict=True)]
 
-    def body(carries: Tree, xs: Tree) -> tuple[Tree, Tree]:
+    def body(carries: PyTree, xs: PyTree) -> tuple[PyTree, PyTree]:
         done = [
             _unroll_body(loop.body, carry, x, n)
             for loop, carry, x, n in zip(loops, carries, xs, each, strict=True)
@@ -48,12 +48,14 @@ def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
     ]
 
 
-def _reshape_blocks(xs: Tree, count: int, each: int) -> Tree:
+def _reshape_blocks(xs: PyTree, count: int, each: int) -> PyTree:
     """The first `count * each` iterations as `[count, each, ...]`."""
     return jax.tree.map(lambda x: x[: count * each].reshape(count, each, *x.shape[1:]), xs)
 
 
-def _unroll_body(body: Callable[..., Any], carry: Tree, xs: Tree, count: int) -> tuple[Tree, Tree]:
+def _unroll_body(
+    body: Callable[..., Any], carry: PyTree, xs: PyTree, count: int
+) -> tuple[PyTree, PyTree]:
     outputs = []
     for i in range(count):
         carry, y = body(carry, jax.tree.map(lambda x: x[i], xs))  # noqa: B023 - used at once
@@ -61,7 +63,7 @@ def _unroll_body(body: Callable[..., Any], carry: Tree, xs: Tree, count: int) ->
     return carry, jax.tree.map(lambda *ys: jnp.stack(ys), *outputs)
 
 
-def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, Tree]:
+def _finish_alone(loop: Loop, carry: PyTree, ys: PyTree, done: int) -> tuple[PyTree, PyTree]:
     ys = jax.tree.map(lambda y: y.reshape(done, *y.shape[2:]), ys)
     if done == loop.length:
         return carry, ys
@@ -69,13 +71,13 @@ def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, T
     return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, last_ys)
 
 
-def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
+def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[PyTree]:
     """Run the tasks of a fused task to their ends and return their results.
 
     Args:
         co_issue: trace the loops that the tasks ask for at the same time side by side.
     """
-    results: list[Tree] = [None] * len(tasks)
+    results: list[PyTree] = [None] * len(tasks)
     answers: dict[int, Any] = dict.fromkeys(range(len(tasks)))
     while answers:
         asked: dict[int, Loop | None] = {}
@@ -93,7 +95,7 @@ def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
     return results
 
 
-def loop_result(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
+def loop_result(result: tuple[PyTree, PyTree] | None) -> tuple[PyTree, PyTree]:
     """The result of a loop that a task has asked for."""
     assert result is not None  # a task that asked for a loop is answered with its result
     return result
@@ -103,8 +105,8 @@ def loop_result(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
 
 
 def run_if(
-    name: str, chosen: jax.Array | bool, function: Callable[[Tree], Tree], state: Tree
-) -> Tree:
+    name: str, chosen: jax.Array | bool, function: Callable[[PyTree], PyTree], state: PyTree
+) -> PyTree:
     """`function(state)` where `chosen` holds, else `state`.
 
     A loop of at most one iteration: XLA updates what a loop carries in place, whereas it copies
@@ -117,7 +119,7 @@ def run_if(
     if chosen is True:
         return function(state)
 
-    def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+    def body(carry: tuple[jax.Array, PyTree]) -> tuple[jax.Array, PyTree]:
         todo, state = carry
         return jnp.zeros_like(todo), function(state)
 
@@ -129,9 +131,9 @@ def for_range(
     name: str,
     first: jax.Array,
     count: jax.Array,
-    function: Callable[[jax.Array, Tree], Tree],
-    state: Tree,
-) -> Tree:
+    function: Callable[[jax.Array, PyTree], PyTree],
+    state: PyTree,
+) -> PyTree:
     """`function(number, state)` for `count` numbers from `first` on, none if that is below 1.
 
     Args:

@@ -13,13 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import for_range
+from scheduling.executor.step_batch import StepBatch
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lowered import MergeSlots
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Tree, read_slot, write_slot
+from sharding.layerstack.loops import PyTree, read_slot, write_slot
 from sharding.layerstack.module import Merge
 
 #: What the executor reads of a tick on a stage.
@@ -46,12 +46,12 @@ class FeedMerges:
         self.vary = partial(vary, axes=axes)
         self.zero_outputs = zero_outputs
 
-    def zero_samples(self, name: str) -> Tree:
+    def zero_samples(self, name: str) -> PyTree:
         """Zeros in place of what losses read of the modules that feed a module.
 
         Each is of all of its modules together, by name.
         """
-        rows, samples = self._read_rows(name, jnp.int32(0)), dict[str, Tree]()
+        rows, samples = self._read_rows(name, jnp.int32(0)), dict[str, PyTree]()
         for source in (feed.source for feed in self.bounds.feeds if feed.target == name):
             merge = partial(self._merge_pair, source, self.zero_outputs(source), jnp.int32(0), rows)
             shapes = jax.eval_shape(merge)[1]
@@ -60,8 +60,8 @@ class FeedMerges:
         return samples
 
     def merge_outputs(
-        self, number: int, entering: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
-    ) -> tuple[jax.Array, Tree]:
+        self, number: int, entering: tuple[jax.Array, PyTree], buffer: jax.Array, row: Row
+    ) -> tuple[jax.Array, PyTree]:
         """What enters with a microbatch, with the outputs that lie on this stage.
 
         Args:
@@ -73,20 +73,22 @@ class FeedMerges:
         assert ends is not None  # as of every module that is fed
         rows = self._read_rows(feed.target, ends.embed_microbatch)
 
-        def add_merged(pair: jax.Array, entering: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+        def add_merged(
+            pair: jax.Array, entering: tuple[jax.Array, PyTree]
+        ) -> tuple[jax.Array, PyTree]:
             (x, samples), slots = entering, self._read_slots(number, pair)
             outputs = read_slot(buffer, slots.output_buffer)
             merged, brought = self._merge_pair(feed.source, outputs, pair, rows)
             x = x if merged is None else x + merged.astype(x.dtype)
             return x, samples | {key: samples[key] + value for key, value in brought.items()}
 
-        merged: tuple[jax.Array, Tree] = for_range(
+        merged: tuple[jax.Array, PyTree] = for_range(
             f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, entering
         )
         return merged
 
     def return_gradients(
-        self, number: int, leaving: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
+        self, number: int, leaving: tuple[jax.Array, PyTree], buffer: jax.Array, row: Row
     ) -> jax.Array:
         """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
 
@@ -107,7 +109,7 @@ class FeedMerges:
         def add_returned(pair: jax.Array, buffer: jax.Array) -> jax.Array:
             slots = self._read_slots(number, pair)
 
-            def merge(outputs: jax.Array) -> tuple[jax.Array | None, Tree]:
+            def merge(outputs: jax.Array) -> tuple[jax.Array | None, PyTree]:
                 return self._merge_pair(feed.source, outputs, pair, rows)
 
             (merged, brought), pull = jax.vjp(merge, nothing)
@@ -124,12 +126,12 @@ class FeedMerges:
         return returned
 
     def _merge_pair(
-        self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree
-    ) -> tuple[jax.Array | None, Tree]:
+        self, name: str, outputs: jax.Array, pair: jax.Array, rows: PyTree
+    ) -> tuple[jax.Array | None, PyTree]:
         """What outputs of a pair of microbatches bring to the `rows` of the target, see `Merge`."""
         routes = self.batch.routes.get(name)
         routes_of_pair = None if routes is None else read_slot(routes, pair)
-        brought: tuple[jax.Array | None, Tree] = self.vary(
+        brought: tuple[jax.Array | None, PyTree] = self.vary(
             self.merges[name](outputs, routes_of_pair, rows)
         )
         return brought
@@ -141,5 +143,5 @@ class FeedMerges:
         entries: MergeSlots[jax.Array] = jax.tree.map(lambda rows: read_slot(rows[0], pair), slots)
         return entries
 
-    def _read_rows(self, name: str, position: jax.Array) -> Tree:
+    def _read_rows(self, name: str, position: jax.Array) -> PyTree:
         return read_slot(self.batch.rows[name], position)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Tree
+from sharding.layerstack.loops import PyTree
 from sharding.layerstack.module import Module
 from sharding.layerstack.partition import combine
 from sharding.layerstack.run import LayerStack
@@ -34,7 +34,7 @@ class BoundModule:
     def __init__(
         self,
         functions: Module[Any],
-        params: Tree,
+        params: PyTree,
         count: int,
         remat: str,
         axes: Axes,
@@ -50,18 +50,18 @@ class BoundModule:
         settings = stack, count, remat, axes, exists, functions.spec
         self.layers = LayerStack(functions.layer, *settings, constant=fixed)
 
-    def with_constant(self, trained: Tree) -> Tree:
+    def with_constant(self, trained: PyTree) -> PyTree:
         """`end_params`, from those of it that have gradients."""
         return combine(trained, self._constant)
 
-    def zero_sums(self) -> Tree:
+    def zero_sums(self) -> PyTree:
         """Float32 zeros for the gradients."""
         zeros = partial(jax.tree.map, lambda p: jnp.zeros(p.shape, jnp.float32))
         sums = {"layers": zeros(self.layers.stack), "rest": zeros(self.trained)}
         return vary(sums, self.layers.axes)
 
 
-def _split_layers(params: Tree) -> tuple[Tree, Tree]:
+def _split_layers(params: PyTree) -> tuple[PyTree, PyTree]:
     """The stack of layers, and all else."""
     others = {name: value for name, value in params.items() if name != "layers"}
     return params.get("layers", {}), others

@@ -16,7 +16,7 @@ from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import TaskKind
 from scheduling.schedules.tasks import Observer, Task
 from sharding.collectives import Axes, axis_index, vary
-from sharding.layerstack.loops import Tree
+from sharding.layerstack.loops import PyTree
 
 
 def record_event(
@@ -26,7 +26,7 @@ def record_event(
     row: TickRow[jax.Array],
     *,
     end: bool,
-    after: Tree,
+    after: PyTree,
 ) -> jax.Array:
     """Notify the observer that a fused task starts or ends, once `after` has been computed.
 
@@ -48,7 +48,7 @@ def record_event(
     return vary(io_callback(call, shape, after, device, row.tick, *values), axes)
 
 
-def first_elements(tree: Tree) -> list[jax.Array]:
+def first_elements(tree: PyTree) -> list[jax.Array]:
     """A number of every array."""
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 

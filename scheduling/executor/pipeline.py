@@ -28,18 +28,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import run_if, run_tasks
 from scheduling.executor.merges import Row
 from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.stage_sync import StageSync
+from scheduling.executor.step_batch import StepBatch
 from scheduling.executor.tasks import ModuleRow, PipelineTasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, psum, vary
-from sharding.layerstack.loops import Tree
+from sharding.layerstack.loops import PyTree
 from sharding.layerstack.module import Loss, Merge, Module
 from sharding.layerstack.spec import Aux
 
@@ -84,12 +84,12 @@ class Pipeline:
 
     def loss_and_gradients(
         self,
-        params: Tree,
+        params: PyTree,
         batch: StepBatch[Any],
         divisors: Mapping[str, jax.Array],
         aux_factors: Mapping[str, jax.Array],
         carried: Mapping[str, jax.Array],
-    ) -> tuple[dict[str, jax.Array], Aux, Tree, dict[str, jax.Array]]:
+    ) -> tuple[dict[str, jax.Array], Aux, PyTree, dict[str, jax.Array]]:
         """Losses and gradients of one step, as this device's shares of sums over the grid.
 
         Args:
@@ -111,7 +111,7 @@ class Pipeline:
         """
         return _TracedStep(self, params, batch, divisors, aux_factors, carried).run_step()
 
-    def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
+    def prefetch_outputs(self, params: PyTree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The outputs alone that a step with this `batch` carries on to the next.
 
         Its `schedule` is that of the forwards for the next step alone
@@ -121,7 +121,7 @@ class Pipeline:
 
     def profile_task(
         self,
-        params: Tree,
+        params: PyTree,
         batch: StepBatch[Any],
         kind: FusedKind,
         chunk: int,
@@ -148,7 +148,7 @@ class Pipeline:
         step = _TracedStep(self, params, batch, divisors, aux_factors, {})
         return step.profile_task(kind, chunk, together, ticks)
 
-    def bind_modules(self, params: Tree) -> dict[str, BoundModule]:
+    def bind_modules(self, params: PyTree) -> dict[str, BoundModule]:
         """The modules on `params`, as of `loss_and_gradients`."""
         return {
             name: BoundModule(
@@ -172,7 +172,7 @@ class _TracedStep:
     def __init__(
         self,
         pipeline: Pipeline,
-        params: Tree,
+        params: PyTree,
         batch: StepBatch[Any],
         divisors: Mapping[str, jax.Array],
         aux_factors: Mapping[str, jax.Array],
@@ -205,7 +205,7 @@ class _TracedStep:
             for name, has_inputs in (self.tasks.has_inputs if mixed else {}).items()
         }
 
-    def run_step(self) -> tuple[dict[str, jax.Array], Aux, Tree, dict[str, jax.Array]]:
+    def run_step(self) -> tuple[dict[str, jax.Array], Aux, PyTree, dict[str, jax.Array]]:
         """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
         state = self._start_backbone(self._run_phase(prologue, self._start_sources()))
@@ -227,7 +227,7 @@ class _TracedStep:
             state = self._run_phase(phase, state)
         return self._read_carried(state)
 
-    def _start_sources(self) -> Tree:
+    def _start_sources(self) -> PyTree:
         """The state before the backbone starts."""
         tasks, names = self.tasks, self.bounds.sources
         return {
@@ -235,7 +235,7 @@ class _TracedStep:
             "sums": {tasks.parameters_of(name): tasks.zero_sums(name) for name in names},
         }
 
-    def _start_backbone(self, state: Tree) -> Tree:
+    def _start_backbone(self, state: PyTree) -> PyTree:
         """The state when the backbone starts."""
         name, tasks = self.backbone, self.tasks
         hidden = self.sync.broadcast_stage(True, tasks.zero_activation(name))
@@ -255,7 +255,7 @@ class _TracedStep:
             "sample_gradients": slots,
         }
 
-    def _end_backbone(self, state: Tree) -> Tree:
+    def _end_backbone(self, state: PyTree) -> PyTree:
         """The state without the parts of the backbone, which has ended."""
         parameters = self.tasks.parameters_of(self.backbone)
         modules = {
@@ -264,7 +264,7 @@ class _TracedStep:
         sums = {name: buffers for name, buffers in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
 
-    def _read_carried(self, state: Tree) -> dict[str, jax.Array]:
+    def _read_carried(self, state: PyTree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
         counts = {name: module.carried for name, module in self.bounds.modules.items()}
         outputs = {name: state["modules"][name]["output_buffer"] for name, n in counts.items() if n}
@@ -302,7 +302,7 @@ class _TracedStep:
 
     # ---- ticks -----------------------------------------------------------------------------------
 
-    def _run_phase(self, phase: int, state: Tree) -> Tree:
+    def _run_phase(self, phase: int, state: PyTree) -> PyTree:
         """Run the ticks of a phase; a state without the backbone's part is for those without it."""
         kinds, phases = self.bounds.kinds[phase], self.schedule.phases
         if not kinds:
@@ -318,15 +318,15 @@ class _TracedStep:
         kinds: Sequence[FusedKind],
         row_of: Callable[[jax.Array], Row],
         ticks: tuple[jax.Array | int, jax.Array | int],
-        state: Tree,
+        state: PyTree,
         meet: bool,
-    ) -> Tree:
+    ) -> PyTree:
         """Run the ticks from the first of `ticks` to before the second.
 
         The stages meet in all of them, or else where their row says so.
         """
 
-        def tick(number: jax.Array, state: Tree) -> Tree:
+        def tick(number: jax.Array, state: PyTree) -> PyTree:
             row = row_of(number)
             done = state, self.sync.zero_sent(state)
             # Known to no compiler, so that each loop waits for the one before it: what one reads
@@ -387,14 +387,14 @@ class _TracedStep:
         """Whether a fused task of this kind has a task of the backbone."""
         return bool(kind.of_module(self.bounds.backbone_name).tasks)
 
-    def _in_turn(self, kind: FusedKind, row: Row, state: Tree) -> Tree:
+    def _in_turn(self, kind: FusedKind, row: Row, state: PyTree) -> PyTree:
         """`_run_observed`, and a number that only it changes."""
         done, turn = state
         return self._run_observed(kind, row, done), turn + 1
 
     def _run_observed(
-        self, kind: FusedKind, row: Row, done: tuple[Tree, Tree]
-    ) -> tuple[Tree, Tree]:
+        self, kind: FusedKind, row: Row, done: tuple[PyTree, PyTree]
+    ) -> tuple[PyTree, PyTree]:
         """Run a fused task: the new state, and the values sent from this stage."""
         observe, axes = self.pipeline.observe, self.pipeline.axes
         if observe is None:
@@ -405,7 +405,9 @@ class _TracedStep:
         ended = record_event(observe, axes, kind, row, end=True, after=(state, sent))
         return state, jax.tree.map(lambda x: x + ended.astype(x.dtype), sent)
 
-    def _run_fused(self, kind: FusedKind, row: Row, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+    def _run_fused(
+        self, kind: FusedKind, row: Row, done: tuple[PyTree, PyTree]
+    ) -> tuple[PyTree, PyTree]:
         """Write the results of the tasks into the state and into the values to send."""
         state, sent = done
         tasks = self.tasks.run_fused(kind, state, row)

@@ -17,7 +17,7 @@ from scheduling.executor.tasks import ModuleRow, PipelineTasks
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.schedules.task_kinds import B, F
 from sharding.collectives import Axes, ppermute, psum, vary
-from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
+from sharding.layerstack.loops import PyTree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Loss
 
 
@@ -57,7 +57,7 @@ class StageSync:
         """`x`, marked as varying over all axes."""
         return vary(x, self.axes)
 
-    def zero_sent(self, state: Tree) -> Tree:
+    def zero_sent(self, state: PyTree) -> PyTree:
         """Values sent from a stage without tasks: zeros."""
         tasks = self.tasks
         return {
@@ -65,7 +65,7 @@ class StageSync:
             for name in self.sent_modules(state)
         }
 
-    def sent_modules(self, state: Tree) -> list[str]:
+    def sent_modules(self, state: PyTree) -> list[str]:
         """The modules in the state whose values leave a stage."""
         stages = {name: self.bounds.modules[name].stages for name in state["modules"]}
         return [
@@ -74,7 +74,7 @@ class StageSync:
             if module_stages.sends_activations or module_stages.shared_ends
         ]
 
-    def sync_stages(self, state: Tree, sent: Tree, row: Row) -> Tree:
+    def sync_stages(self, state: PyTree, sent: PyTree, row: Row) -> PyTree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
         modules = dict(state["modules"])
         for name, out in sent.items():
@@ -88,7 +88,7 @@ class StageSync:
                 state = self.enter_microbatch(name, state, row)
         return state
 
-    def _exchange_chunks(self, name: str, buffers: Tree, out: Tree, row: ModuleRow) -> Tree:
+    def _exchange_chunks(self, name: str, buffers: PyTree, out: PyTree, row: ModuleRow) -> PyTree:
         """The buffers of a module with what comes from the stages before and after."""
         stage, tasks = self.stage, self.tasks
         assert row.receive_input is not None  # as of every module of several stages
@@ -101,14 +101,14 @@ class StageSync:
             "gradients": write_slot(buffers["gradients"], row.receive_gradient, left),
         }
 
-    def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
+    def _run_head(self, name: str, state: PyTree, y: jax.Array, row: Row) -> PyTree:
         """Losses of the microbatch that has left the last stage, and their gradients."""
         ends, learners = row.modules[name].ends, self.learners_of(state["samples"])
         assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
         trained = {learner: module.trained for learner, module in learners.items()}
 
-        def head(part: Tree) -> Tree:
+        def head(part: PyTree) -> PyTree:
             number = ends.head_microbatch
             rows, samples = self.tasks.read_rows(name, number), read_slot(state["samples"], number)
             hidden = self.broadcast_stage(last, y)
@@ -136,12 +136,12 @@ class StageSync:
         }
         return state | part | {"sums": sums}
 
-    def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
+    def _return_gradients(self, name: str, state: PyTree, dx: jax.Array, row: Row) -> PyTree:
         """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""
         ends, feeds = row.modules[name].ends, self._feeds_into(name)
         assert ends is not None  # as of every module with shared ends
 
-        def hand_out(part: Tree) -> Tree:
+        def hand_out(part: PyTree) -> PyTree:
             rows = self.tasks.read_rows(name, ends.return_microbatch)
             g = self.vary(self.broadcast_stage(self.index == 0, dx))
             of_samples = read_slot(state["sample_gradients"], ends.return_microbatch)
@@ -165,12 +165,12 @@ class StageSync:
         state = state | {"modules": modules}
         return self.tasks.update_module(name, state, {"rest": part["rest"]})
 
-    def enter_microbatch(self, name: str, state: Tree, row: Row) -> Tree:
+    def enter_microbatch(self, name: str, state: PyTree, row: Row) -> PyTree:
         """The input of the microbatch that enters next: embeddings and outputs of other modules."""
         module, ends = self.modules[name], row.modules[name].ends
         assert ends is not None  # as of every module with shared ends
 
-        def enter(part: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+        def enter(part: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
             inputs, slots = part
             rows = self.tasks.read_rows(name, ends.embed_microbatch)
             x = self.vary(module.functions.embed(module.end_params, rows))
@@ -187,7 +187,7 @@ class StageSync:
         inputs, slots = run_if("embed", ends.embed_microbatch >= 0, enter, part)
         return self.tasks.update_module(name, state, {"inputs": inputs}) | {"samples": slots}
 
-    def learners_of(self, samples: Tree) -> dict[str, BoundModule]:
+    def learners_of(self, samples: PyTree) -> dict[str, BoundModule]:
         """Modules whose parameters losses may read, by name: of `samples` those that bring them."""
         others = self._feeds_into(self.backbone) if samples else {}
         return {
@@ -195,7 +195,7 @@ class StageSync:
         }
 
     def compute_losses(
-        self, trained: Tree, hidden: jax.Array, samples: Tree, rows: Tree
+        self, trained: PyTree, hidden: jax.Array, samples: PyTree, rows: PyTree
     ) -> dict[str, jax.Array]:
         """This rank's shares of the divided losses of one microbatch.
 
@@ -224,7 +224,7 @@ class StageSync:
         feeds = enumerate(self.bounds.feeds)
         return {feed.source: number for number, feed in feeds if feed.target == name}
 
-    def _sum_stages(self, tree: Tree) -> Tree:
+    def _sum_stages(self, tree: PyTree) -> PyTree:
         """The sum over stages of every leaf, on every stage."""
         return jax.tree.map(lambda x: self.vary(psum(x, self.stage)), tree)
 

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import TaskLoops, loop_result, run_if
 from scheduling.executor.merges import FeedMerges, Row
 from scheduling.executor.modules import BoundModule
+from scheduling.executor.step_batch import StepBatch
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lowered import (
     BackwardTable,
@@ -31,7 +31,7 @@ from scheduling.lowering.lowered import (
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import ModuleStages
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
+from sharding.layerstack.loops import PyTree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Merge
 
 #: What the executor reads of a module in a tick on a stage.
@@ -85,7 +85,7 @@ class PipelineTasks:
                 module.layers = module.layers.split_backward(self.zero_activation(name), context)
 
     def run_fused(
-        self, fused: FusedKind, state: Tree, row: Row
+        self, fused: FusedKind, state: PyTree, row: Row
     ) -> dict[tuple[TaskKind, str], TaskLoops]:
         """The tasks of a fused task; each returns changes of the state and a value to send.
 
@@ -94,7 +94,7 @@ class PipelineTasks:
         backbone = self.bounds.backbone_name
         # The forward overlaps with the backward proper, not with its recomputation.
         waits = (B, backbone) in fused.tasks and self.bounds.backbone.remat == "full"
-        functions: dict[TaskKind, Callable[[str, Tree, ModuleRow], TaskLoops]] = {
+        functions: dict[TaskKind, Callable[[str, PyTree, ModuleRow], TaskLoops]] = {
             W: self._run_weights,
             B: self._run_backward,
             F: self._run_forward,
@@ -115,7 +115,7 @@ class PipelineTasks:
         parameters: str = self.modules[name].functions.name
         return parameters
 
-    def update_module(self, name: str, state: Tree, change: Tree) -> Tree:
+    def update_module(self, name: str, state: PyTree, change: PyTree) -> PyTree:
         """The state after a task of a module; gradients are in the sums of its parameters."""
         modules, sums, parameters = state["modules"], state["sums"], self.parameters_of(name)
         added = {key: value for key, value in change.items() if key in sums[parameters]}
@@ -153,10 +153,10 @@ class PipelineTasks:
         return layers.split_features(x)[0] if layers.spec.side_inputs else x
 
     @cached_property
-    def _shapes(self) -> dict[str, tuple[Tree, Tree]]:
+    def _shapes(self) -> dict[str, tuple[PyTree, PyTree]]:
         """Shapes of an input of a module, and of its outputs without shared ends."""
 
-        def trace_shapes(name: str, module: BoundModule) -> tuple[Tree, Tree]:
+        def trace_shapes(name: str, module: BoundModule) -> tuple[PyTree, PyTree]:
             rows = self.read_rows(name, jnp.int32(0))
             entry = jax.eval_shape(lambda: module.functions.embed(module.end_params, rows))
             if self._stages_of(name).shared_ends:
@@ -168,22 +168,22 @@ class PipelineTasks:
 
         return {name: trace_shapes(name, module) for name, module in self.modules.items()}
 
-    def _make_zeros_of(self, function: Callable[[], Tree]) -> Tree:
+    def _make_zeros_of(self, function: Callable[[], PyTree]) -> PyTree:
         """Zeros shaped like the result of `function`, varying over all axes."""
         return self._make_zeros(jax.eval_shape(function))
 
-    def _make_zeros(self, shapes: Tree) -> Tree:
+    def _make_zeros(self, shapes: PyTree) -> PyTree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
-    def _make_context(self, name: str, rows: Tree) -> Tree:
+    def _make_context(self, name: str, rows: PyTree) -> PyTree:
         """The values of a microbatch that all layers read, of one type, for the residuals."""
         return self.vary(self.modules[name].functions.context(rows))
 
-    def read_rows(self, name: str, position: jax.Array) -> Tree:
+    def read_rows(self, name: str, position: jax.Array) -> PyTree:
         """Local rows of a microbatch of a module, by its position in the batch of a stage."""
         return read_slot(self.batch.rows[name], position)
 
-    def make_buffers(self, name: str, carried: jax.Array | None = None) -> Tree:
+    def make_buffers(self, name: str, carried: jax.Array | None = None) -> PyTree:
         """The buffers of a module at a step's start.
 
         Args:
@@ -195,7 +195,7 @@ class PipelineTasks:
             if sizes.saved
             else ()
         )
-        buffers: Tree = {
+        buffers: PyTree = {
             "inputs": self._make_buffer(sizes.inputs, entry),
             "saved": self._make_buffer(sizes.saved, saved),
             "gradients": self._make_buffer(sizes.gradients, self.zero_activation(name)),
@@ -213,18 +213,18 @@ class PipelineTasks:
         gradients = self._make_buffer(sizes.output_grad_buffer, self.zero_outputs(name))
         return buffers | {"output_buffer": outputs, "output_grad_buffer": gradients}
 
-    def _make_buffer(self, slots: int, like: Tree) -> Tree:
+    def _make_buffer(self, slots: int, like: PyTree) -> PyTree:
         """Zeros `[slots, ...]` for values like `like`."""
         zeros = jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), like)
         return self.vary(zeros) if slots else ()
 
-    def _trace_saved_values(self, name: str, x: jax.Array) -> Tree:
+    def _trace_saved_values(self, name: str, x: jax.Array) -> PyTree:
         layers = self.modules[name].layers
         context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
         carry, residuals = layers.forward_loop(jnp.int32(0), x, context).run_scan()
         return self._to_save(name, residuals, layers.outputs_of(carry)[0])
 
-    def zero_sums(self, name: str) -> Tree:
+    def zero_sums(self, name: str) -> PyTree:
         """Zeros for the gradients of the parameters of a module, and for its auxiliary losses."""
         module, sizes = self.modules[name], self.bounds.modules[name].sizes
         sums = module.zero_sums()
@@ -235,7 +235,7 @@ class PipelineTasks:
             sums |= {"layers": now, "deferred": deferred}
         return sums
 
-    def collect_gradients(self, name: str, sums: Tree) -> Tree:
+    def collect_gradients(self, name: str, sums: PyTree) -> PyTree:
         """The gradients of the parameters of a module, from its sums at a step's end."""
         layers = sums["layers"]
         if self.bounds.modules[name].sizes.operands:
@@ -244,7 +244,7 @@ class PipelineTasks:
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _run_forward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+    def _run_forward(self, name: str, state: PyTree, row: ModuleRow) -> TaskLoops:
         """A chunk's layers, after the embedding in the first chunk and before the output in the
         last one, where stages do not share them."""
         module, task = self.modules[name], row.forward
@@ -254,7 +254,7 @@ class PipelineTasks:
         carry, residuals = loop_result(result)
         y, aux = module.layers.outputs_of(carry)
         saved = self._to_save(name, residuals, y)
-        change: Tree = {"saved": write_slot(state["saved"], task.saved, saved)}
+        change: PyTree = {"saved": write_slot(state["saved"], task.saved, saved)}
         if aux:
             change["aux"] = jax.tree.map(jnp.add, state["aux"], aux)
         if row.keep_input is not None:
@@ -270,7 +270,7 @@ class PipelineTasks:
             change["output_buffer"] = write_slot(state["output_buffer"], task.output, outputs)
         return change, y
 
-    def _run_backward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+    def _run_backward(self, name: str, state: PyTree, row: ModuleRow) -> TaskLoops:
         """The gradients of what `_run_forward` does; those of weights that are split come later."""
         module, task = self.modules[name], row.backward
         rows = self.read_rows(name, task.position)
@@ -304,7 +304,7 @@ class PipelineTasks:
             change["rest"] = self._first_chunk_gradients(name, change["rest"], task, dx, rows)
         return change, dx
 
-    def _run_weights(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+    def _run_weights(self, name: str, state: PyTree, row: ModuleRow) -> TaskLoops:
         """The weight gradients that the backward has left."""
         task, layers = row.weights, self.modules[name].layers
         assert task is not None  # as of every module that has such tasks
@@ -320,9 +320,9 @@ class PipelineTasks:
     def _read_input(
         self,
         name: str,
-        state: Tree,
+        state: PyTree,
         task: ForwardTable[jax.Array] | BackwardTable[jax.Array],
-        rows: Tree,
+        rows: PyTree,
     ) -> jax.Array:
         """The input of a chunk; of a first chunk without shared ends, the embedding."""
         x: jax.Array = read_slot(state["inputs"], task.input)
@@ -338,8 +338,8 @@ class PipelineTasks:
         return embedded
 
     def _output_gradient(
-        self, name: str, state: Tree, task: BackwardTable[jax.Array], y: Tree, rows: Tree
-    ) -> tuple[jax.Array, Tree]:
+        self, name: str, state: PyTree, task: BackwardTable[jax.Array], y: PyTree, rows: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         """The gradient of the layers' outputs, and the changes of the state that it takes.
 
         Of a last chunk without shared ends it comes through the connectors.
@@ -351,7 +351,7 @@ class PipelineTasks:
         if self._stages_of(name).shared_ends:
             return gradient, {}
 
-        def connect_outputs(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
+        def connect_outputs(done: tuple[PyTree, jax.Array]) -> tuple[PyTree, jax.Array]:
             return self._connector_gradients(name, done[0], state, task, y, rows)
 
         rest_sums, gradient = run_if(
@@ -362,12 +362,12 @@ class PipelineTasks:
     def _connector_gradients(
         self,
         name: str,
-        rest_sums: Tree,
-        state: Tree,
+        rest_sums: PyTree,
+        state: PyTree,
         task: BackwardTable[jax.Array],
         y: jax.Array,
-        rows: Tree,
-    ) -> tuple[Tree, jax.Array]:
+        rows: PyTree,
+    ) -> tuple[PyTree, jax.Array]:
         """Sums with the gradients of the connectors added, and the gradient of the layers' outputs.
 
         Args:
@@ -376,7 +376,7 @@ class PipelineTasks:
         """
         module = self.modules[name]
 
-        def connect(trained: Tree, y: jax.Array) -> jax.Array:
+        def connect(trained: PyTree, y: jax.Array) -> jax.Array:
             return self.vary(module.functions.output(module.with_constant(trained), y, rows))
 
         pull = jax.vjp(connect, module.trained, y)[1]
@@ -384,8 +384,13 @@ class PipelineTasks:
         return jax.tree.map(add_cast, rest_sums, d_rest), self.vary(gradient)
 
     def _first_chunk_gradients(
-        self, name: str, rest_sums: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
-    ) -> Tree:
+        self,
+        name: str,
+        rest_sums: PyTree,
+        task: BackwardTable[jax.Array],
+        dx: jax.Array,
+        rows: PyTree,
+    ) -> PyTree:
         """Sums with the gradients of the embedding added, if the task is that of a first chunk."""
         return run_if(
             "B_first",
@@ -395,12 +400,12 @@ class PipelineTasks:
         )
 
     def add_embedding_gradients(
-        self, name: str, rest_sums: Tree, dx: jax.Array, rows: Tree
-    ) -> Tree:
+        self, name: str, rest_sums: PyTree, dx: jax.Array, rows: PyTree
+    ) -> PyTree:
         """Sums with the gradients of a module's embedding added."""
         module = self.modules[name]
 
-        def embed(trained: Tree) -> jax.Array:
+        def embed(trained: PyTree) -> jax.Array:
             return self.vary(module.functions.embed(module.with_constant(trained), rows))
 
         (d_rest,) = jax.vjp(embed, module.trained)[1](dx)
@@ -434,7 +439,7 @@ class PipelineTasks:
         divide, by = (lax.div, stages.stages) if stages.looped else (lax.rem, stages.stage_chunks)
         return divide(task.chunk, jnp.int32(by)) * self.modules[name].layers.count
 
-    def _to_save(self, name: str, residuals: Tree, y: jax.Array) -> tuple[Tree, Tree]:
+    def _to_save(self, name: str, residuals: PyTree, y: jax.Array) -> tuple[PyTree, PyTree]:
         """What a backward reads: the layers' residuals, and their outputs `y` for connectors."""
         if self._stages_of(name).shared_ends:
             return residuals, ()

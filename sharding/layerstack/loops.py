@@ -9,34 +9,34 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-Tree = Any
+PyTree = Any
 
 
 class Loop(NamedTuple):
     """`lax.scan(body, carry, xs)`, not yet run."""
 
-    body: Callable[[Tree, Tree], tuple[Tree, Tree]]
-    carry: Tree
-    xs: Tree
+    body: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
+    carry: PyTree
+    xs: PyTree
 
     @property
     def length(self) -> int:
         """Number of iterations."""
         return jax.tree.leaves(self.xs)[0].shape[0]
 
-    def run_scan(self) -> tuple[Tree, Tree]:
+    def run_scan(self) -> tuple[PyTree, PyTree]:
         """Last carry and stacked outputs."""
         return lax.scan(self.body, self.carry, self.xs)
 
 
-def read_slot(buffer: Tree, slot: jax.Array) -> Tree:
+def read_slot(buffer: PyTree, slot: jax.Array) -> PyTree:
     """Slot `slot` of every leaf `[slots, ...]`."""
     return jax.tree.map(
         lambda b: lax.dynamic_index_in_dim(b, jnp.maximum(slot, 0), keepdims=False), buffer
     )
 
 
-def write_slot(buffer: Tree, slot: jax.Array, value: Tree) -> Tree:
+def write_slot(buffer: PyTree, slot: jax.Array, value: PyTree) -> PyTree:
     """`buffer` with `value` in slot `slot`; unchanged if that is negative."""
 
     def leaf(b: jax.Array, v: jax.Array) -> jax.Array:

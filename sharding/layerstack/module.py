@@ -9,24 +9,24 @@ import jax
 
 from sharding.exchange import RouteArrays
 from sharding.grid import MeshView
-from sharding.layerstack.loops import Tree
+from sharding.layerstack.loops import PyTree
 from sharding.layerstack.spec import Aux, LayerStackSpec
 
-Rows = TypeVar("Rows", contravariant=True)
+RowsT = TypeVar("RowsT", contravariant=True)
 
 #: Outputs of a module moved to where they are merged into the rows of another, and zero elsewhere,
 #: `[rows, positions / shards, width]`, or None if nothing is merged; and a tree of what losses read
 #: of them: `(outputs, routes, rows) -> (merged, samples)`, linear in the outputs. Routes are those
 #: of these outputs to these rows, if the batch has routes.
-Merge = Callable[[jax.Array, RouteArrays | None, Any], tuple[jax.Array | None, Tree]]
+Merge = Callable[[jax.Array, RouteArrays | None, Any], tuple[jax.Array | None, PyTree]]
 #: A loss of the outputs of a module: `(params, outputs, samples, rows)` to a float32 scalar, this
 #: rank's share of a sum. Parameters are by module, without layers; samples are what other modules
 #: bring, summed. Ranks that share a loss, as stages share that of tokens, have the same value;
 #: of a loss that is not shared all ranks but one of these have zero.
-Loss = Callable[[Tree, jax.Array, Tree, Any], jax.Array]
+Loss = Callable[[PyTree, jax.Array, PyTree, Any], jax.Array]
 
 
-class Module(Protocol[Rows]):
+class Module(Protocol[RowsT]):
     """A module: something is embedded, goes through a stack of layers, and comes out.
 
     Every method takes the local shards of all of the module's parameters, but `layer`, which takes
@@ -61,30 +61,32 @@ class Module(Protocol[Rows]):
     def frozen(self) -> bool:
         """Whether the layers and the embedding have no gradients."""
 
-    def partition_trained(self, params: Tree) -> tuple[Tree, Tree]:
+    def partition_trained(self, params: PyTree) -> tuple[PyTree, PyTree]:
         """The parameters that have gradients, and those that have none."""
 
-    def embed(self, params: Tree, rows: Rows) -> jax.Array:
+    def embed(self, params: PyTree, rows: RowsT) -> jax.Array:
         """Inputs of rows to `[rows, positions / shards, width]`.
 
         After the features is space for inputs and outputs of single layers. Of a module whose
         embedding is split over stages this is a stage's part of a sum over them.
         """
 
-    def context(self, rows: Rows) -> Tree:
+    def context(self, rows: RowsT) -> PyTree:
         """The values of rows that all layers read; they are not differentiated."""
 
-    def layer(self, params: Tree, x: jax.Array, context: Tree, kind: int) -> tuple[jax.Array, Aux]:
+    def layer(
+        self, params: PyTree, x: jax.Array, context: PyTree, kind: int
+    ) -> tuple[jax.Array, Aux]:
         """The layer at this `kind` of its period, and its auxiliary losses.
 
         The losses are float32 scalars: this rank's part of sums over all ranks.
         """
 
-    def output(self, params: Tree, x: jax.Array, rows: Rows) -> jax.Array:
+    def output(self, params: PyTree, x: jax.Array, rows: RowsT) -> jax.Array:
         """What comes out of the module: the last norm, and connectors to other modules.
 
         After the features of outputs for another module are the inputs of its layers.
         """
 
-    def has_inputs(self, rows: Rows) -> jax.Array:
+    def has_inputs(self, rows: RowsT) -> jax.Array:
         """Whether rows have inputs, here or on a rank that the layers' collectives wait for."""

@@ -14,14 +14,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-Tree = Any
+PyTree = Any
 
 
 #: Names on the way to a leaf.
 Path = tuple[str, ...]
 
 
-def partition_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tuple[Tree, Tree]:
+def partition_by(
+    tree: PyTree, chosen: Callable[[Path], bool], path: Path = ()
+) -> tuple[PyTree, PyTree]:
     """The leaves of `tree` whose path is chosen, and all others; `path` leads to the tree."""
     nested: dict[str, Any] = {}
     others: dict[str, Any] = {}
@@ -37,7 +39,7 @@ def partition_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) ->
     return nested, others
 
 
-def partition(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
+def partition(tree: PyTree, trains: PyTree) -> tuple[PyTree, PyTree]:
     """The leaves of `tree` that have a place in `trains`, and all others.
 
     Args:
@@ -46,7 +48,7 @@ def partition(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
     return partition_by(tree, partial(_has_path, trains))
 
 
-def _has_path(tree: Tree, path: Path) -> bool:
+def _has_path(tree: PyTree, path: Path) -> bool:
     for name in path:
         if not isinstance(tree, Mapping) or name not in tree:
             return False
@@ -54,7 +56,7 @@ def _has_path(tree: Tree, path: Path) -> bool:
     return True
 
 
-def combine(trains: Tree, constant: Tree) -> Tree:
+def combine(trains: PyTree, constant: PyTree) -> PyTree:
     """The inverse of `partition`."""
     combined = dict(constant)
     for name, value in trains.items():
@@ -63,7 +65,7 @@ def combine(trains: Tree, constant: Tree) -> Tree:
     return combined
 
 
-def select_like(tree: Tree, like: Tree) -> Tree:
+def select_like(tree: PyTree, like: PyTree) -> PyTree:
     """The leaves of `tree` in the structure of `like`, all of whose leaves it has."""
     return {
         name: select_like(tree[name], inner) if isinstance(inner, Mapping) else tree[name]

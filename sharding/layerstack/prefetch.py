@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from sharding.layerstack.loops import Tree
+from sharding.layerstack.loops import PyTree
 from sharding.layerstack.run import LayerStack
 from sharding.layerstack.spec import Aux
 
@@ -36,19 +36,21 @@ class PrefetchedLayerStack(LayerStack):
         trailing_scatter: an iteration scatters the gradients of the one before.
     """
 
-    gather: Callable[[Tree], Tree] = lambda params: params
+    gather: Callable[[PyTree], PyTree] = lambda params: params
     prefetch: bool = False
     trailing_scatter: bool = False
 
-    def prefetch_first(self, kind: int, i: jax.Array) -> Tree:
+    def prefetch_first(self, kind: int, i: jax.Array) -> PyTree:
         """See `LayerStack.prefetch_first`."""
         return self.gather(self.layer_params(kind, i)) if self.prefetch else ()
 
-    def prefetch_next(self, kind: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+    def prefetch_next(self, kind: int, i: jax.Array, ready: PyTree) -> tuple[PyTree, PyTree]:
         """See `LayerStack.prefetch_next`."""
         return self._gather_next(kind, i, ready, 1)
 
-    def _gather_next(self, kind: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
+    def _gather_next(
+        self, kind: int, i: jax.Array, ready: PyTree, step: int
+    ) -> tuple[PyTree, PyTree]:
         """Parameters of layer `i`, and the carry for layer `i + step`, around the end."""
         if not self.prefetch:
             return self.gather(self.layer_params(kind, i)), ready
@@ -56,11 +58,11 @@ class PrefetchedLayerStack(LayerStack):
         return ready, self.gather(self.layer_params(*following))
 
     def stack_gradients(
-        self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
-    ) -> tuple[Tree, jax.Array]:
+        self, residuals: PyTree, gradient: jax.Array, aux: Aux, context: PyTree
+    ) -> tuple[PyTree, jax.Array]:
         """See `LayerStack.gradients`."""
 
-        def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
+        def body(carry: PyTree, inputs: tuple[jax.Array, PyTree]) -> tuple[PyTree, None]:
             (g, side_grads, sums, ready, waiting), (number, residuals) = carry, inputs
             for kind in reversed(range(self.spec.period)):
                 i = self.layer_index(number, kind)
@@ -87,8 +89,8 @@ class PrefetchedLayerStack(LayerStack):
         return sums, self.gradients_of((g, side_grads, ()))[0]
 
     def _scatter_previous(
-        self, kind: int, i: jax.Array, sums: Tree, layer_grads: Tree, waiting: Tree
-    ) -> tuple[Tree, Tree]:
+        self, kind: int, i: jax.Array, sums: PyTree, layer_grads: PyTree, waiting: PyTree
+    ) -> tuple[PyTree, PyTree]:
         """`sums` with gradients that are scattered now, and those that wait for the next layer.
 
         Zeros wait before the first layer of a backward, and are added to a layer of their kind.
@@ -99,17 +101,17 @@ class PrefetchedLayerStack(LayerStack):
         j = jnp.where(i + 1 < self.count, i + 1, self.count - period + previous)
         return self._add_scattered(previous, j, sums, waiting), layer_grads
 
-    def _add_scattered(self, kind: int, i: jax.Array, sums: Tree, gathered: Tree) -> Tree:
+    def _add_scattered(self, kind: int, i: jax.Array, sums: PyTree, gathered: PyTree) -> PyTree:
         """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
         params, constant = self.partition_params(self.layer_params(kind, i))
 
-        def gather(params: Tree) -> Tree:
+        def gather(params: PyTree) -> PyTree:
             return self.partition_params(self.gather(self.combine_params(params, constant)))[0]
 
         (shards,) = jax.vjp(gather, params)[1](gathered)
         return self.leaves.add_gradients(kind, i, sums, shards, deferred=False)
 
-    def _gathered_layer(self) -> Tree:
+    def _gathered_layer(self) -> PyTree:
         """Like the gradients of the first layer before they are scattered.
 
         Nothing but shapes and types is used of it.
@@ -117,7 +119,7 @@ class PrefetchedLayerStack(LayerStack):
         return self.partition_params(self.gather(self.layer_params(0, self.periods[0])))[0]
 
 
-def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
+def apply_layers(run: LayerStack, x: jax.Array, context: PyTree) -> tuple[jax.Array, Aux]:
     """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
 
     Derivatives are those of `run`: what `run.remat` says of the forward is saved, and in no case
@@ -129,22 +131,24 @@ def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Arra
         return jnp.int32(0)
 
     @jax.custom_vjp
-    def apply(stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
+    def apply(
+        stack: PyTree, x: jax.Array, constants: tuple[PyTree, PyTree]
+    ) -> tuple[jax.Array, Aux]:
         constant, context = constants
         layers = replace(run, stack=stack, constant=constant, remat="full")
         return layers.outputs_of(layers.forward_loop(start(), x, context).run_scan()[0])
 
     def forward(
-        stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]
-    ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
+        stack: PyTree, x: jax.Array, constants: tuple[PyTree, PyTree]
+    ) -> tuple[tuple[jax.Array, Aux], tuple[PyTree, ...]]:
         constant, context = constants
         layers = replace(run, stack=stack, constant=constant)
         carry, residuals = layers.forward_loop(start(), x, context).run_scan()
         return layers.outputs_of(carry), (stack, x if run.remat == "full" else residuals, constants)
 
     def backward(
-        residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
-    ) -> tuple[Tree, jax.Array, None]:
+        residuals: tuple[PyTree, ...], gradients: tuple[jax.Array, Aux]
+    ) -> tuple[PyTree, jax.Array, None]:
         stack, saved, (constant, context) = residuals
         layers = replace(run, stack=stack, constant=constant)
         if run.remat == "full":

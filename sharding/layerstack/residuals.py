@@ -34,13 +34,15 @@ from jax.extend.core import jaxpr_as_fun
 
 from sharding.traced import results_from
 
-Tree = Any
+PyTree = Any
 
 #: `(x, others)` to an output and its backward, as `jax.vjp` gives them.
-Linearized = Callable[[jax.Array, Tree], tuple[Tree, Any]]
+Linearized = Callable[[jax.Array, PyTree], tuple[PyTree, Any]]
 
 
-def with_residuals(linearized: Linearized, x: jax.Array, others: Tree) -> tuple[Tree, list[Any]]:
+def with_residuals(
+    linearized: Linearized, x: jax.Array, others: PyTree
+) -> tuple[PyTree, list[Any]]:
     """The output, and those residuals of its backward that depend on `x`.
 
     Args:
@@ -52,7 +54,7 @@ def with_residuals(linearized: Linearized, x: jax.Array, others: Tree) -> tuple[
 
 
 def from_residuals(
-    linearized: Linearized, residuals: list[Any], like: jax.Array, others: Tree
+    linearized: Linearized, residuals: list[Any], like: jax.Array, others: PyTree
 ) -> Callable[..., Any]:
     """The backward of a layer.
 
@@ -71,8 +73,8 @@ def from_residuals(
 
 
 def _trace_linearized(
-    linearized: Linearized, x: jax.Array, others: Tree
-) -> tuple[Tree, Any, list[bool]]:
+    linearized: Linearized, x: jax.Array, others: PyTree
+) -> tuple[PyTree, Any, list[bool]]:
     """The output, its backward, and which residuals of that depend on `x`.
 
     The layer is traced once: both are results of its jaxpr.

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Loop, Tree, read_slot
+from sharding.layerstack.loops import Loop, PyTree, read_slot
 from sharding.layerstack.partition import combine, partition
 from sharding.layerstack.residuals import from_residuals, with_residuals
 from sharding.layerstack.spec import UNIFORM, Aux, LayerStackSpec
@@ -50,22 +50,22 @@ class LayerStack:
             (`sharding.layerstack.partition`).
     """
 
-    layer: Callable[[Tree, jax.Array, Tree, int], tuple[jax.Array, Aux]]
-    stack: Tree
+    layer: Callable[[PyTree, jax.Array, PyTree, int], tuple[jax.Array, Aux]]
+    stack: PyTree
     count: int
     remat: str
     axes: Axes
     exists: Callable[[jax.Array], jax.Array] | None = None
     spec: LayerStackSpec = UNIFORM
     deferred: frozenset[int] | None = None
-    constant: Tree = field(default_factory=dict)
+    constant: PyTree = field(default_factory=dict)
 
     @property
     def leaves(self) -> StackedLeaves:
         """The leaves of `stack`."""
         return StackedLeaves(self.stack, self.spec, self.deferred)
 
-    def forward_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
+    def forward_loop(self, start: jax.Array, x: jax.Array, context: PyTree) -> Loop:
         """Carry: the activation, sums of auxiliary losses, and outputs of intermediate layers.
 
         Outputs: values of each layer of a period that the backward needs, none if it recomputes.
@@ -76,7 +76,7 @@ class LayerStack:
         """
         x, side_inputs = self.split_features(x)
 
-        def body(carry: Tree, first: jax.Array) -> tuple[Tree, tuple[Tree, ...]]:
+        def body(carry: PyTree, first: jax.Array) -> tuple[PyTree, tuple[PyTree, ...]]:
             (x, aux, intermediates, ready), residuals = carry, []
             for kind in range(self.spec.period):
                 i = first + kind if kind else first
@@ -93,7 +93,7 @@ class LayerStack:
         ready = self.prefetch_first(0, start)
         return Loop(body, (x, self._zero_aux(x), intermediates, ready), self._first_layers(start))
 
-    def outputs_of(self, carry: Tree) -> tuple[jax.Array, Aux]:
+    def outputs_of(self, carry: PyTree) -> tuple[jax.Array, Aux]:
         """The activation, with the outputs of intermediate layers, and sums of a last carry."""
         x, aux, intermediates, _ = carry
         if self.spec.intermediate_layers:
@@ -129,9 +129,9 @@ class LayerStack:
         self,
         kind: int,
         i: jax.Array,
-        params: Tree,
+        params: PyTree,
         carry: tuple[jax.Array, Aux],
-        context: Tree,
+        context: PyTree,
     ) -> tuple[tuple[jax.Array, Aux], list[Any]]:
         """Layer `i` of the forward: the new carry, and the saved values."""
         x, sums = carry
@@ -153,18 +153,18 @@ class LayerStack:
         """Numbers of the periods, `[periods]`."""
         return vary(jnp.int32(0) + jnp.arange(self.count // self.spec.period), self.axes)
 
-    def recompute_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
+    def recompute_loop(self, start: jax.Array, x: jax.Array, context: PyTree) -> Loop:
         """The forward again, keeping the values that the backward needs."""
         return replace(self, remat="none").forward_loop(start, x, context)
 
     def backward_loop(
         self,
         start: jax.Array,
-        residuals: Tree,
+        residuals: PyTree,
         gradient: jax.Array,
         aux: Aux,
-        context: Tree,
-        sums: Tree,
+        context: PyTree,
+        sums: PyTree,
     ) -> Loop:
         """Carry: gradients as in `gradients_of`, and `sums` with the parameters' gradients added.
 
@@ -179,7 +179,7 @@ class LayerStack:
         """
         gradient, side_grads = self.split_gradient(gradient)
 
-        def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
+        def body(carry: PyTree, number: jax.Array) -> tuple[PyTree, tuple[Any, ...]]:
             (g, side_grads, sums), operands = carry, []
             # Saved values are read in place: reversing their order would copy all of them.
             period_residuals = read_slot(residuals, number)
@@ -202,8 +202,8 @@ class LayerStack:
         start: jax.Array,
         pairs: tuple[SavedOperands, ...],
         like: jax.Array,
-        context: Tree,
-        sums: Tree,
+        context: PyTree,
+        sums: PyTree,
     ) -> Loop:
         """Carry: `sums` with the gradients of the deferred parameters added.
 
@@ -214,8 +214,8 @@ class LayerStack:
         """
 
         def body(
-            sums: Tree, inputs: tuple[jax.Array, tuple[SavedOperands, ...]]
-        ) -> tuple[Tree, tuple[()]]:
+            sums: PyTree, inputs: tuple[jax.Array, tuple[SavedOperands, ...]]
+        ) -> tuple[PyTree, tuple[()]]:
             number, pairs = inputs
             for kind in range(self.spec.period):
                 i = start + self.layer_index(number, kind)
@@ -227,7 +227,7 @@ class LayerStack:
 
         return Loop(body, sums, (self.periods[::-1], pairs))
 
-    def split_backward(self, x: jax.Array, context: Tree) -> LayerStack:
+    def split_backward(self, x: jax.Array, context: PyTree) -> LayerStack:
         """The run with the parameters that products alone read as deferred ones.
 
         Args:
@@ -242,7 +242,7 @@ class LayerStack:
             immediate |= {number for n, number in enumerate(numbers) if n not in deferred}
         return replace(self, deferred=frozenset(range(len(self.leaves.entries))) - immediate)
 
-    def saved_operands(self, x: jax.Array, context: Tree) -> tuple[SavedOperands, ...]:
+    def saved_operands(self, x: jax.Array, context: PyTree) -> tuple[SavedOperands, ...]:
         """The operands that `backward_loop` saves where the first layers of a stack run on `x`."""
         start, layers = jnp.int32(0), replace(self, remat="none")
         carry, residuals = layers.forward_loop(start, x, context).run_scan()
@@ -252,7 +252,7 @@ class LayerStack:
         ).run_scan()[1]
         return operands
 
-    def gradients_of(self, carry: Tree) -> tuple[jax.Array, Tree]:
+    def gradients_of(self, carry: PyTree) -> tuple[jax.Array, PyTree]:
         """The gradient of the forward's `x`, and the sums, of a backward's last carry."""
         g, side_grads, sums = carry
         return jnp.concatenate([g, *side_grads], axis=-1) if side_grads else g, sums
@@ -276,8 +276,8 @@ class LayerStack:
         )
 
     def stack_gradients(
-        self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
-    ) -> tuple[Tree, jax.Array]:
+        self, residuals: PyTree, gradient: jax.Array, aux: Aux, context: PyTree
+    ) -> tuple[PyTree, jax.Array]:
         """Gradients of the parameters and of the run's input, the run being the full stack.
 
         Args:
@@ -285,7 +285,7 @@ class LayerStack:
             gradient: gradient of the last layer's output.
         """
 
-        def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
+        def body(carry: PyTree, inputs: tuple[jax.Array, PyTree]) -> tuple[PyTree, list[PyTree]]:
             (g, side_grads), (number, residuals), layer_grads = carry, inputs, []
             for kind in reversed(range(self.spec.period)):
                 i = self.layer_index(number, kind)
@@ -307,26 +307,26 @@ class LayerStack:
 
     # ---- the stack -------------------------------------------------------------------------------
 
-    def prefetch_first(self, kind: int, i: jax.Array) -> Tree:
+    def prefetch_first(self, kind: int, i: jax.Array) -> PyTree:
         """What the carry of a loop that begins with layer `i` holds of that layer's parameters."""
         del kind, i
         return ()
 
-    def prefetch_next(self, kind: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+    def prefetch_next(self, kind: int, i: jax.Array, ready: PyTree) -> tuple[PyTree, PyTree]:
         """Parameters of layer `i` of a forward, and what the carry then holds of the next one's."""
         return self.layer_params(kind, i), ready
 
-    def layer_params(self, kind: int, i: jax.Array) -> Tree:
+    def layer_params(self, kind: int, i: jax.Array) -> PyTree:
         """Parameters of layer `i`."""
         return self.combine_params(
             *(self.leaves.read_layer(params, kind, i) for params in (self.stack, self.constant))
         )
 
-    def partition_params(self, params: Tree) -> tuple[Tree, Tree]:
+    def partition_params(self, params: PyTree) -> tuple[PyTree, PyTree]:
         """A layer's parameters that have gradients, and those that have none."""
         return partition(params, self.stack) if self.constant else (params, {})
 
-    def combine_params(self, params: Tree, constant: Tree) -> Tree:
+    def combine_params(self, params: PyTree, constant: PyTree) -> PyTree:
         """Inverse of `partition_params`."""
         return combine(params, constant) if self.constant else params
 
@@ -335,7 +335,7 @@ class LayerStack:
         return {name: _vary_like(jnp.zeros(()), x) for name in self.spec.aux}
 
     def _apply_layer(
-        self, kind: int, i: jax.Array, params: Tree, x: jax.Array, context: Tree
+        self, kind: int, i: jax.Array, params: PyTree, x: jax.Array, context: PyTree
     ) -> tuple[jax.Array, Aux]:
         y, aux = self.layer(params, x, context, kind)
         if tuple(sorted(aux)) != tuple(sorted(self.spec.aux)):
@@ -350,7 +350,7 @@ class LayerStack:
         return jax.tree.map(lambda new, old: jnp.where(exists, new, old), outputs, without)
 
     def _layer_vjp(
-        self, kind: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
+        self, kind: int, x: jax.Array, others: tuple[PyTree, jax.Array, PyTree]
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
 
@@ -364,13 +364,13 @@ class LayerStack:
             leaves, constants = jax.tree.leaves(params), (i, constant, context)
             return self._split_layer(kind, params, x, constants).linearize(leaves, x, constants)
 
-        def layer(params: Tree, x: jax.Array) -> tuple[jax.Array, Aux]:
+        def layer(params: PyTree, x: jax.Array) -> tuple[jax.Array, Aux]:
             return self._apply_layer(kind, i, self.combine_params(params, constant), x, context)
 
         return jax.vjp(layer, params, x)
 
     def _split_layer(
-        self, kind: int, params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]
+        self, kind: int, params: PyTree, x: jax.Array, others: tuple[jax.Array, PyTree, PyTree]
     ) -> SplitLayer:
         """The layers of a kind, cut at their products, for arguments like these.
 
@@ -379,7 +379,7 @@ class LayerStack:
             others: number of the layer, its other parameters, and the context.
         """
 
-        def layer(params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]) -> Tree:
+        def layer(params: PyTree, x: jax.Array, others: tuple[jax.Array, PyTree, PyTree]) -> PyTree:
             i, constant, context = others
             return self._apply_layer(kind, i, self.combine_params(params, constant), x, context)
 
@@ -398,11 +398,11 @@ class LayerStack:
         self,
         kind: int,
         i: jax.Array,
-        params: Tree,
+        params: PyTree,
         residuals: list[Any],
         gradients: tuple[jax.Array, Aux],
-        context: Tree,
-    ) -> tuple[Tree, jax.Array, SavedOperands | tuple[()]]:
+        context: PyTree,
+    ) -> tuple[PyTree, jax.Array, SavedOperands | tuple[()]]:
         """Gradients of the parameters and input of layer `i`, and what `weight_gradients` reads.
 
         Args:

@@ -37,9 +37,9 @@ from sharding.traced import (
     variables_written,
 )
 
-Tree = Any
+PyTree = Any
 #: A layer: from parameters, input and everything else to outputs.
-Layer = Callable[[Tree, jax.Array, Tree], Tree]
+Layer = Callable[[PyTree, jax.Array, PyTree], PyTree]
 #: Inputs of the products of a layer, and the gradients of their outputs.
 SavedOperands = tuple[list[jax.Array], list[jax.Array]]
 
@@ -65,7 +65,12 @@ class SplitLayer:
 
     @classmethod
     def trace_layer(
-        cls, layer: Layer, params: Tree, x: jax.Array, others: Tree, deferred: frozenset[int] | None
+        cls,
+        layer: Layer,
+        params: PyTree,
+        x: jax.Array,
+        others: PyTree,
+        deferred: frozenset[int] | None,
     ) -> SplitLayer:
         """`layer`, traced for arguments like these.
 
@@ -82,14 +87,16 @@ class SplitLayer:
             undivided._product_parameters() if deferred is None else deferred,
         )
 
-    def linearize(self, leaves: Values, x: jax.Array, others: Tree) -> tuple[Tree, Tree]:
+    def linearize(self, leaves: Values, x: jax.Array, others: PyTree) -> tuple[PyTree, PyTree]:
         """The outputs, and what `backward` needs.
 
         Args:
             leaves: leaves of the parameters.
         """
 
-        def outputs(immediate: Values, x: jax.Array, zeros: Values) -> tuple[Tree, list[jax.Array]]:
+        def outputs(
+            immediate: Values, x: jax.Array, zeros: Values
+        ) -> tuple[PyTree, list[jax.Array]]:
             inputs: dict[Any, jax.Array] = {}
             waiting = iter(zeros)
             special = partial(self._is_special, partial(self._run_product, inputs, waiting))
@@ -106,7 +113,7 @@ class SplitLayer:
 
     @staticmethod
     def backward(
-        linearized: Tree, gradients: Tree
+        linearized: PyTree, gradients: PyTree
     ) -> tuple[list[jax.Array], jax.Array, SavedOperands]:
         """Gradients of the parameters that are not deferred and of the input, and the pairs.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import jax
 from jax import lax
 
-from sharding.layerstack.loops import Tree, read_slot
+from sharding.layerstack.loops import PyTree, read_slot
 from sharding.layerstack.spec import LayerStackSpec, interleave_kinds
 
 
@@ -26,11 +26,11 @@ class StackedLeaves:
         stack, spec, deferred: as of `sharding.layerstack.run.LayerStack`.
     """
 
-    stack: Tree
+    stack: PyTree
     spec: LayerStackSpec
     deferred: frozenset[int] | None = None
 
-    def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
+    def partition_sums(self, sums: PyTree) -> tuple[list[jax.Array], list[jax.Array]]:
         """Leaves of a tree like `stack`, first of `backward_loop`, then of `weight_gradients`."""
         assert self.deferred is not None  # else nothing is deferred
         leaves = list(enumerate(jax.tree.leaves(sums)))
@@ -38,7 +38,7 @@ class StackedLeaves:
             leaf_sum for n, leaf_sum in leaves if n in self.deferred
         ]
 
-    def combine_sums(self, immediate: list[jax.Array], deferred: list[jax.Array]) -> Tree:
+    def combine_sums(self, immediate: list[jax.Array], deferred: list[jax.Array]) -> PyTree:
         """Inverse of `partition_sums`."""
         assert self.deferred is not None  # as there
         leaves, structure = jax.tree.flatten(self.stack)
@@ -47,7 +47,7 @@ class StackedLeaves:
             structure, [next(rows[n in self.deferred]) for n in range(len(leaves))]
         )
 
-    def combine_kinds(self, layer_grads: list[Tree]) -> Tree:
+    def combine_kinds(self, layer_grads: list[PyTree]) -> PyTree:
         """Trees `[periods, ...]` of each kind of layer as one like `stack`."""
         if not self.spec.without:
             return jax.tree.map(interleave_kinds, *layer_grads)
@@ -58,7 +58,7 @@ class StackedLeaves:
             for name in self.stack
         }
 
-    def read_layer(self, stack: Tree, kind: int, i: jax.Array) -> Tree:
+    def read_layer(self, stack: PyTree, kind: int, i: jax.Array) -> PyTree:
         """The parameters of layer `i` in a tree like `stack`."""
         if not self.spec.without:
             return read_slot(stack, i)
@@ -88,8 +88,8 @@ class StackedLeaves:
         return [number for number, name in enumerate(self.entries) if name not in without]
 
     def add_gradients(
-        self, kind: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
-    ) -> Tree:
+        self, kind: int, i: jax.Array, sums: PyTree, layer_grads: PyTree, *, deferred: bool
+    ) -> PyTree:
         """`sums` with the gradients of layer `i`.
 
         Args:

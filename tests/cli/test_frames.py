@@ -20,7 +20,7 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.train import trainer
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import PlacedBatch
+from mllm_jax.train.step.batch_placement import PlacedBatch
 from tests.configs import ROOT, values
 
 #: Frames from the command to the compiled step.

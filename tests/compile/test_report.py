@@ -36,7 +36,7 @@ from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import HardwareError
 from tests.configs import ROOT, config, values

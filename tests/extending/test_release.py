@@ -31,9 +31,9 @@ from mllm_jax.families import registry
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import CachedDecoder, next_positions
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.release import Release, compose_model
 from sharding.grid import MeshView

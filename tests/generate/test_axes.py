@@ -15,7 +15,7 @@ from data.sample import Grid
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms

@@ -22,7 +22,7 @@ from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
-from mllm_jax.train.step.batch import local_rows
+from mllm_jax.train.step.batch_placement import local_rows
 from mllm_jax.train.step.build import build_step
 from sharding.plan import ParallelPlan
 from tests.data.samples import TEXT

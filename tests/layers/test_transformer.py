@@ -13,8 +13,8 @@ from mllm_jax.families.releases import release_formats
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.layers.transformer import DecoderLayer, layer_context
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.grid import MeshView
 from tests.configs import ROOT
 from tests.models import references, towers

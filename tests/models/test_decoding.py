@@ -14,9 +14,9 @@ from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import CachedDecoder, next_positions, unstack_layers
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.grid import MeshView
 from sharding.layerstack.spec import LayerStackSpec
 from tests.models import towers

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.layer_kinds import windowed

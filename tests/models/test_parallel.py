@@ -14,8 +14,8 @@ from mllm_jax.layers import products
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.dense import Dense
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from sharding.collectives import psum
 from sharding.exchange_kinds import OVERLAP_KINDS, OverlapKind
 from sharding.grid import JointGrid, MeshView, ReduceDtype

@@ -13,8 +13,8 @@ from mllm_jax.families import choice
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from sharding.grid import MeshView
 from sharding.layerstack.spec import Aux
 

@@ -19,7 +19,7 @@ from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.memory import StepMemory, step_memory

@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mllm_jax.layers.trainable import LOAD
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.models.module_rows import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.objectives.config import NextTokenConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
-from scheduling.executor.batch import StepBatch
+from scheduling.executor.step_batch import StepBatch
 from sharding.layerstack.spec import Aux
 
 #: Factor of the auxiliary loss, and what the shares of a step are.

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from data.planning.stream import LoaderState
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.module import abstract_parameters
+from mllm_jax.models.module_rows import NEXT_TOKEN
 from mllm_jax.train import events
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import components, start
@@ -26,7 +26,7 @@ from mllm_jax.train.records.metrics import FigureSums, FigureTotals
 from mllm_jax.train.state.changes import log_config_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.trainer import StepRunner, training_steps
 from sharding.layerstack.partition import partition
 from tests.train.runs import initial_state, run, take_steps

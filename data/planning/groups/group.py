@@ -22,7 +22,7 @@ from data.config import DataConfig
 from data.sample import DataError
 
 #: Rows of a batch by module.
-Rows = Mapping[str, Sequence[int]]
+RowNumbers = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class HostGroupSpec:
 WHOLE = HostGroupSpec()
 
 
-def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
+def sizes_of_groups(config: DataConfig, rows: Sequence[RowNumbers]) -> list[int]:
     """The numbers of hosts that a group may have: ascending, the last is the number of all hosts.
 
     Args:
@@ -84,7 +84,7 @@ def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
     return [size for size in divisors if _refusal_of_groups(config, rows, size) is None]
 
 
-def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[HostGroupSpec]:
+def make_groups(config: DataConfig, rows: Sequence[RowNumbers], size: int) -> list[HostGroupSpec]:
     """The groups of `size` hosts each, in the order of their hosts.
 
     Args:
@@ -106,7 +106,7 @@ def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Hos
     ]
 
 
-def _refusal_of_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
+def _refusal_of_groups(config: DataConfig, rows: Sequence[RowNumbers], size: int) -> str | None:
     """Why there cannot be groups of `size` hosts, or None."""
     count, remainder = divmod(len(rows), size)
     if remainder or not count:
@@ -124,7 +124,7 @@ def _refusal_of_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> s
     return None
 
 
-def _rows_of_groups(rows: Sequence[Rows], size: int) -> list[dict[str, tuple[int, ...]]]:
+def _rows_of_groups(rows: Sequence[RowNumbers], size: int) -> list[dict[str, tuple[int, ...]]]:
     """Rows by module of every group of `size` hosts."""
     return [
         {

@@ -26,7 +26,7 @@ class TokenOutputs:
         chunk: tokens whose logits exist at a time.
     """
 
-    terms: list[vocabulary.Term]
+    terms: list[vocabulary.LogitsTerm]
     vocab: int
     chunk: int
 

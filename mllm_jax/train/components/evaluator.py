@@ -42,7 +42,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.remote_checkpoints import fetch_newest
-from mllm_jax.train.step.batch import local_rows, place_microbatches
+from mllm_jax.train.step.batch_placement import local_rows, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
 

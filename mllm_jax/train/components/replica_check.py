@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.step.batch import gather_to_host
+from mllm_jax.train.step.batch_placement import gather_to_host
 from mllm_jax.train.step.build import rolled_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.plain import PlainProgram

@@ -25,7 +25,6 @@ from jax.sharding import PartitionSpec
 from data.batch import PackedBatch
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import (
     CachedDecoder,
     DecodingCache,
@@ -34,11 +33,12 @@ from mllm_jax.models.decoding import (
 )
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.runtime.part import waiting_for_peers
 from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
 from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
-from mllm_jax.train.step.batch import gather_to_host, place_microbatches
+from mllm_jax.train.step.batch_placement import gather_to_host, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import join_slices, psum, shard_slice

@@ -13,7 +13,12 @@ from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import exchange_with_groups
-from mllm_jax.train.step.batch import PlacedBatch, local_rows, place_batch, place_microbatches
+from mllm_jax.train.step.batch_placement import (
+    PlacedBatch,
+    local_rows,
+    place_batch,
+    place_microbatches,
+)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from data.loading.identity import (
 from data.loading.loader import DataLoader, MicrobatchLoader
 from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.loading.turns import GroupTurnLoader
-from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, sizes_of_groups
+from data.planning.groups.group import WHOLE, HostGroupSpec, RowNumbers, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.row_assignment import Hosts
 from data.planning.stream import LoaderState, TrainingDemand
@@ -46,7 +46,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.group_size import choose_group_size
 from mllm_jax.train.feed.groups import find_group, gather_from_groups
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import process_rows, row_hosts
+from mllm_jax.train.step.batch_placement import process_rows, row_hosts
 from sharding.hosts import ProcessGroup
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def _take_turns(
 
 
 def _choose_group(
-    experiment: Experiment, rows: Sequence[Rows], samples: Callable[[], list[Lengths]]
+    experiment: Experiment, rows: Sequence[RowNumbers], samples: Callable[[], list[Lengths]]
 ) -> HostGroupSpec:
     """The group of this process; process 0 chooses how large groups are, if that is `auto`.
 

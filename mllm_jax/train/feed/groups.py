@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from data.config import DataConfig
-from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, make_groups
+from data.planning.groups.group import WHOLE, HostGroupSpec, RowNumbers, make_groups
 from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import current_peers
@@ -23,7 +23,7 @@ from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from scheduling.schedules.tasks import Consumers
 
 
-def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> HostGroupSpec:
+def find_group(config: DataConfig, rows: Sequence[RowNumbers], size: int | None) -> HostGroupSpec:
     """The group of this process.
 
     Args:

@@ -24,14 +24,14 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model import Model
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.routes import Pair, route_specs
-from scheduling.executor.batch import StepBatch
+from scheduling.executor.step_batch import StepBatch
 from scheduling.lowering.instructions import InstructionTable
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Consumers
@@ -211,7 +211,7 @@ class GradientProgram(ABC):
 
         Args:
             params: local shards, as `form` stores them.
-            batch: local rows of a batch from `train.step.batch.place_batch`.
+            batch: local rows of a batch from `train.step.batch_placement.place_batch`.
 
         Raises:
             ValueError: `batch.carried` lacks outputs of the step before.

@@ -100,7 +100,7 @@ class TrainStep:
 
         Args:
             batch: batch whose `following` microbatches are those of this batch, see
-                `train.step.batch.place_batch`.
+                `train.step.batch_placement.place_batch`.
         """
         if not self.program.carried_specs:
             return batch

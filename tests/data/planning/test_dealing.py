@@ -29,7 +29,7 @@ from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, Trai
 from data.processing.processor import Processor
 from data.rows.spec import BucketCost, LengthBucket
 from data.sample import DataError, Lengths
-from mllm_jax.train.step.batch import select_rows
+from mllm_jax.train.step.batch_placement import select_rows
 from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import (
     AUDIO,

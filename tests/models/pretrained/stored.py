@@ -19,8 +19,8 @@ from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.grid import JointGrid, MeshView

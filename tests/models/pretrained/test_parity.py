@@ -12,8 +12,8 @@ import pytest
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.layers import transformer as decoder
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.pretrained.stored import (

@@ -13,9 +13,9 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import module_profiles
 from mllm_jax.plan.traced import measure_layer_bytes

@@ -17,8 +17,8 @@ from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import LossEvaluator, StoppedError

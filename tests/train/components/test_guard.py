@@ -43,7 +43,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.trainer import Trainer
 from tests.configs import ONE_DEVICE
 from tests.train.runs import compilations, first_states, initial_state

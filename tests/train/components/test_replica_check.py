@@ -18,7 +18,7 @@ from mllm_jax.train.components.replica_check import (
     ReplicaDifference,
     _digest_leaf,
 )
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep

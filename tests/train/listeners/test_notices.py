@@ -14,7 +14,7 @@ from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners import notices
 from mllm_jax.train.listeners.notices import IDLE, IdleParts, SlowData, StepNotices, UnfitSchedules
 from mllm_jax.train.records.metrics import StepsReport
-from mllm_jax.train.step.batch import PlacedBatch
+from mllm_jax.train.step.batch_placement import PlacedBatch
 from sharding.grid import MeshView
 from tests.configs import config
 

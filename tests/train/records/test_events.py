@@ -23,7 +23,7 @@ from mllm_jax.train.listeners.goodput.listener import GoodputListener
 from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import PlacedBatch
+from mllm_jax.train.step.batch_placement import PlacedBatch
 from tests.train.runs import take_steps
 
 #: What a step gives.

@@ -22,7 +22,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import feed
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import PlacedBatch, place_microbatches
+from mllm_jax.train.step.batch_placement import PlacedBatch, place_microbatches
 from tests.timing import soon
 from tests.train.runs import take_steps
 

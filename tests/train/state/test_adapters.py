@@ -14,7 +14,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.freeze import FrozenParameters
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from tests.configs import ONE_DEVICE
 from tests.train.runs import initial_state

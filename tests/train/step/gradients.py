@@ -11,7 +11,7 @@ import numpy as np
 
 from data.batch import PackedBatch
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep
 from sharding.mesh import named_shardings

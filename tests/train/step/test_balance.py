@@ -26,7 +26,7 @@ from mllm_jax.check.verify import VerificationResult, compare_gradients, initial
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import module_works
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep
 from sharding.plan import ParallelPlan

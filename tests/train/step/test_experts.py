@@ -27,7 +27,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.backbone_schedules import interleaved_schedule, zero_bubble_schedule
 from scheduling.schedules.schedule import Schedule

@@ -13,11 +13,11 @@ from data.batch import PackedBatch
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import NEXT_TOKEN
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import (
     build_gradient_step,
     build_step,

@@ -25,7 +25,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline
-from mllm_jax.train.step.batch import place_batch, place_microbatches
+from mllm_jax.train.step.batch_placement import place_batch, place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.gradient_program import AdaptiveSchedules, PlacedSchedule, RowCapacity
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange

@@ -16,11 +16,11 @@ from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import ParameterBlock
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
+from mllm_jax.models.module_rows import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.work.profile import module_profiles
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.backbone_schedules import interleaved_schedule, zero_bubble_schedule
 from scheduling.schedules.schedule import Schedule

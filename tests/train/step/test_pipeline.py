@@ -19,10 +19,10 @@ from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.models.module_rows import NEXT_TOKEN
+from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering.bounds import ScheduleBounds

@@ -18,7 +18,7 @@ from mllm_jax.check.verify import (
     loss_and_gradients,
 )
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step.batch import place_microbatches, select_rows
+from mllm_jax.train.step.batch_placement import place_microbatches, select_rows
 from mllm_jax.train.step.build import build_step
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, EXCHANGES, Exchanges
 from sharding.grid import JointGrid

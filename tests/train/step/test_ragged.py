@@ -11,7 +11,7 @@ import pytest
 from benchmarks.overlap import TARGETS
 from mllm_jax.check.verify import verify_plans
 from mllm_jax.compile.target import CompileTarget, training_batch
-from mllm_jax.train.step import batch as batches
+from mllm_jax.train.step import batch_placement as batches
 from mllm_jax.train.step.build import build_train_step
 from tests.emulation import ragged_on_cpus
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make

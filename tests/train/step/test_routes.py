@@ -13,8 +13,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from data.batch import PackedBatch
-from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.merge import merge_outputs
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes, route_specs
 from sharding.collectives import psum

@@ -14,8 +14,8 @@ from mllm_jax.check import verify
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module_rows import NEXT_TOKEN
 from mllm_jax.models.work.profile import module_profiles
 from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.schedule import Schedule

@@ -20,7 +20,7 @@ from scheduling.lowering.lowered import (
 )
 from sharding.exchange import RouteArrays
 
-Rows = TypeVar("Rows")
+RowsT = TypeVar("RowsT")
 
 #: Instructions of a step, and what the executor reads of them in a tick.
 INSTRUCTIONS = (
@@ -40,7 +40,7 @@ for kind in INSTRUCTIONS:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class StepBatch(Generic[Rows]):
+class StepBatch(Generic[RowsT]):
     """The arrays of a step; also their shapes, or their layouts.
 
     Attributes:
@@ -54,15 +54,15 @@ class StepBatch(Generic[Rows]):
         schedule: what runs in which tick, `[stages, ...]`; None without stages.
     """
 
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, RowsT]
     routes: Mapping[str, RouteArrays] = field(default_factory=dict)
     carried: Mapping[str, Any] = field(default_factory=dict)
     schedule: InstructionTable | None = None
 
-    def with_carried(self, carried: Mapping[str, Any]) -> StepBatch[Rows]:
+    def with_carried(self, carried: Mapping[str, Any]) -> StepBatch[RowsT]:
         """The batch with outputs of the step before."""
         return replace(self, carried=dict(carried))
 
-    def with_schedule(self, schedule: InstructionTable | None) -> StepBatch[Rows]:
+    def with_schedule(self, schedule: InstructionTable | None) -> StepBatch[RowsT]:
         """The batch of a step that runs another schedule."""
         return replace(self, schedule=schedule)

@@ -14,14 +14,14 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from data.batch import PackedBatch
-from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
 from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes
 from mllm_jax.train.step.step import TrainStep
-from scheduling.executor.batch import StepBatch
+from scheduling.executor.step_batch import StepBatch
 from sharding.exchange import is_ragged
 from sharding.mesh import sharded_shapes
 
