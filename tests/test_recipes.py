@@ -20,7 +20,7 @@ from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfi
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import compose_model
-from mllm_jax.models.work.flops import decoder_work
+from mllm_jax.models.work.flops import module_work
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
 from tests.configs import ROOT
@@ -136,8 +136,9 @@ def test_parts_of_a_recipe_are_what_import_reads(tmp_path: Path) -> None:
 
 def test_a_recipe_with_experts_has_few_active_parameters() -> None:
     """Qwen3-30B-A3B: 3.3 of 30.5 billion parameters, of which the embedding is in no product."""
-    decoder = recipe("qwen3_moe_64").model.decoder
-    active = decoder_work(decoder).linear / 2 + decoder.d_model * decoder.vocab_size
+    model = recipe("qwen3_moe_64").model
+    decoder = model.decoder
+    active = module_work(model, "decoder").linear / 2 + decoder.d_model * decoder.vocab_size
     assert active == pytest.approx(3.35e9, rel=0.01)
 
 

@@ -176,9 +176,8 @@ def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPla
 def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     """Rows of a tensor group, and positions of a row."""
     plan = config.parallel.plans[name]
-    budget, unit = config.data.budgets["tokens"], plan.tensor
-    if name != config.model.backbone:
-        budget, unit = config.data.budgets[name], unit * config.model.encoder(name).reduction
+    budget = config.data.budgets[config.budget_key(name)]
+    unit = plan.tensor * config.model.module(name).reduction
     rows = max(1, config.data.rows // plan.batch)
     sizes = [(rows * n, max(unit, budget // part // unit * unit)) for n, part in SIZES_OF_RUNS]
     return list(dict.fromkeys(sizes))

@@ -19,9 +19,8 @@ from mllm_jax.layers.attention.limits import (
     able_backends,
     computed_pair_share,
 )
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import MaskKind, has_spans
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import near_sizes
 from mllm_jax.models.work.profile import module_profiles
@@ -243,19 +242,18 @@ def _full_pairs(model: ModelConfig, tokens: int) -> float:
 
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
     """The same of layers with windows or chunks, in the order of `ModuleWork.near`."""
-    name = model.backbone
-    near = {name: _near_shares(model.attention, positions[name], model.backbone_config)}
-    for name in model.buckets:
-        encoder = model.encoder(name)
-        tokens = positions[name] // encoder.stride
-        near[name] = _near_shares(model.attention, tokens, encoder)
+    near = {
+        name: _near_shares(model.attention, positions[name], model.module(name))
+        for name in (model.backbone, *model.buckets)
+    }
     return {name: shares for name, shares in near.items() if shares}
 
 
-def _near_shares(
-    backend: str, tokens: int, module: DecoderConfig | EncoderConfig
-) -> tuple[float, ...]:
-    masks = near_sizes(module.layer_kinds, module.bound_sizes)
+def _near_shares(backend: str, positions: int, module: ModuleConfig) -> tuple[float, ...]:
+    masks, tokens = (
+        near_sizes(module.layer_kinds, module.bound_sizes),
+        positions // module.stride,
+    )
     return tuple(
         computed_pair_share(backend, tokens, mask, module.bound_sizes.get(mask.bounds))
         for sizes, mask in masks.items()

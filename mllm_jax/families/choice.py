@@ -10,10 +10,10 @@ from pydantic import SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticKnownError
 
 from mllm_jax.families import registry
-from mllm_jax.families.family import AnyConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.config.parts import ConfigChoice
+from mllm_jax.layers.config.module import ModuleConfig
+from mllm_jax.layers.config.parts import ConfigChoice, Section
 
 #: The key that names the family.
 KEY = "family"
@@ -24,11 +24,11 @@ class FamilyChoice(ConfigChoice):
     """Reads the configuration of a module by the class of the family that it names.
 
     Attributes:
-        base: class of all configurations that are valid, or several.
+        base: class of all configurations that are valid.
         default: family of values that name none; None: they must name one.
     """
 
-    base: type[AnyConfig] | tuple[type[AnyConfig], ...]
+    base: type[Section]
     default: str | None = None
 
     def validate(self, value: Any, validate_base: ValidatorFunctionWrapHandler) -> Any:
@@ -40,7 +40,7 @@ class FamilyChoice(ConfigChoice):
             raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(KEY)})
         return self._class_named(name).model_validate(value)
 
-    def _class_named(self, name: Any) -> type[AnyConfig]:
+    def _class_named(self, name: Any) -> type[ModuleConfig]:
         try:
             config = registry.find_module(name).config if isinstance(name, str) else None
         except registry.UnknownFamilyError:
@@ -51,7 +51,7 @@ class FamilyChoice(ConfigChoice):
             raise PydanticKnownError("union_tag_invalid", context)
         return config
 
-    def valid_classes(self) -> dict[str, type[AnyConfig]]:
+    def valid_classes(self) -> dict[str, type[ModuleConfig]]:
         """All classes that are valid, by the value of `family`."""
         modules = registry.iterate_modules()
         return {
@@ -63,7 +63,5 @@ DECODERS = FamilyChoice(DecoderConfig, default="llama")
 ENCODERS = FamilyChoice(EncoderConfig)
 AnyDecoder = Annotated[DecoderConfig, SerializeAsAny(), WrapValidator(DECODERS.validate), DECODERS]
 AnyEncoder = Annotated[EncoderConfig, SerializeAsAny(), WrapValidator(ENCODERS.validate), ENCODERS]
-ANY = FamilyChoice((DecoderConfig, EncoderConfig))
-AnyModule = Annotated[
-    DecoderConfig | EncoderConfig, SerializeAsAny(), WrapValidator(ANY.validate), ANY
-]
+ANY = FamilyChoice(ModuleConfig)
+AnyModule = Annotated[ModuleConfig, SerializeAsAny(), WrapValidator(ANY.validate), ANY]

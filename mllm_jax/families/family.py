@@ -26,10 +26,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.module import ModuleConfig
 
-AnyConfig = DecoderConfig | EncoderConfig
 #: A mapping of nothing.
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -47,7 +45,7 @@ class FamilyModule:
             import jax.
     """
 
-    config: type[AnyConfig]
+    config: type[ModuleConfig]
     functions: str | None = None
     processor: str | None = None
 

@@ -11,8 +11,7 @@ import jax
 from data.batch import ModuleRows
 from mllm_jax.families import registry
 from mllm_jax.families.family import load_reference
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.parameters import ModuleBlocks
 
@@ -34,9 +33,7 @@ class ModuleFunctions:
     context: Callable[[ModuleRows, Any], LayerContext]
 
 
-def load_functions(
-    config: DecoderConfig | EncoderConfig, shared: ModuleFunctions | None = None
-) -> ModuleFunctions:
+def load_functions(config: ModuleConfig, shared: ModuleFunctions | None = None) -> ModuleFunctions:
     """The functions of the family of a configuration.
 
     Args:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mllm_jax.layers.config import elements
-from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.config.parts import Section
 from mllm_jax.models.objectives.config import ObjectiveConfig
 from mllm_jax.models.short_form import module_key
@@ -62,7 +62,7 @@ class ModelGraph:
         backbone: the module whose microbatches count the step, and whose rows hold samples.
     """
 
-    modules: Mapping[str, DecoderConfig | EncoderConfig]
+    modules: Mapping[str, ModuleConfig]
     edges: tuple[Edge, ...]
     objectives: Mapping[str, ObjectiveConfig]
     backbone: str
@@ -88,6 +88,30 @@ class ModelGraph:
     def writes(self) -> bool:
         """Whether the backbone learns to write."""
         return any(objective.reads_tokens for objective in self.objectives.values())
+
+    def output_width(self, module: str) -> int:
+        """Width of a module's outputs behind its connector or the head of the vocabulary.
+
+        0 if all its edges end in objectives of samples.
+        """
+        for edge in self.edges_from(module):
+            if edge.target == self.backbone:
+                return self.modules[self.backbone].d_model
+            if self.objectives[edge.target].reads_tokens:
+                return self.modules[module].vocab_size
+        return 0
+
+    def intermediate_layers(self, module: str) -> tuple[int, ...]:
+        """Layers of a module, from 1, whose outputs an edge brings to the backbone (DeepStack)."""
+        return next((edge.layers for edge in self.edges_from(module) if edge.layers), ())
+
+    def layer_inputs(self, module: str) -> int:
+        """First layers of a module behind which outputs of other modules are added."""
+        return max((len(edge.layers) for edge in self.edges_into(module)), default=0)
+
+    def side_activations(self, module: str) -> int:
+        """Number of activations that are carried beside that of a module's layers."""
+        return self.layer_inputs(module) + len(self.intermediate_layers(module))
 
     def edges_into(self, target: str) -> tuple[Edge, ...]:
         """The edges that end in a module or an objective."""
@@ -200,7 +224,7 @@ def _check_output(graph: ModelGraph, edge: Edge) -> None:
                 f"an edge from {graph.backbone} without select, connector and norm"
             )
         return
-    valid = _valid_selects(source)
+    valid = source.sample_outputs
     if edge.select not in valid:
         raise ValueError(
             f"{where}: select {edge.select} is refused, as {objective.kind} reads one output of "
@@ -226,10 +250,3 @@ def _check_source(graph: ModelGraph, where: str, name: str, source: EncoderConfi
         )
     if source.tile_inputs:
         raise ValueError(f"{where}: tiles have an output each; valid: {key}.tiles null")
-
-
-def _valid_selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
-    """Outputs of a module of which a sample has one."""
-    if isinstance(source, DecoderConfig):
-        return ["last", "mean"]
-    return ["class_token", "mean"] if source.outputs_class_token else ["mean"]

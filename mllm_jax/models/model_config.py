@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Literal, cast
 
 from pydantic import (
@@ -36,7 +35,8 @@ from mllm_jax.layers.attention.limits import Backend
 from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
+from mllm_jax.layers.config.linear import LinearLayer
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.config.parts import LISTED_ABOVE, Section
 from mllm_jax.models.graph import (
     HEAD,
@@ -129,7 +129,7 @@ class ModelConfig(Section):
         }
 
     @property
-    def modules(self) -> dict[str, DecoderConfig | EncoderConfig]:
+    def modules(self) -> dict[str, ModuleConfig]:
         """All modules by name, in the order of initial keys and of sums over gradients."""
         others = self.others
         return {
@@ -167,13 +167,13 @@ class ModelConfig(Section):
                 f"the model has no {BACKBONE}; valid: {BACKBONE}, or {MODULES} with backbone"
             )
         for name, config in self.written.items():
-            if isinstance(config, DecoderConfig) != (name == self.backbone):
-                are = "is" if name == self.backbone else "is not"
+            is_backbone = name == self.backbone
+            if config.reads_text != is_backbone:
                 raise ValueError(
                     f"{self.key(name)}.family: {config.family} reads "
-                    f"{'text' if isinstance(config, DecoderConfig) else 'media'}, and {name} {are} "
-                    f"the backbone; valid: a family that reads "
-                    f"{'text' if name == self.backbone else 'media'}"
+                    f"{'text' if config.reads_text else 'media'}, and {name} "
+                    f"{'is' if is_backbone else 'is not'} the backbone; valid: a family that reads "
+                    f"{'text' if is_backbone else 'media'}"
                 )
         return self
 
@@ -206,7 +206,7 @@ class ModelConfig(Section):
             return set()
         return {e.source for e in self.edges if e.target == target and e.source in self.others}
 
-    def with_modules(self, changed: Mapping[str, DecoderConfig | EncoderConfig]) -> ModelConfig:
+    def with_modules(self, changed: Mapping[str, ModuleConfig]) -> ModelConfig:
         """The same model with other configurations of some modules."""
         if self.written:
             modules = {name: changed.get(name, config) for name, config in self.written.items()}
@@ -254,15 +254,11 @@ class ModelConfig(Section):
     @property
     def linear_layers(self) -> list[LinearLayer]:
         """The linear layers that can have adapters."""
-        graph, backbone = self.graph, self.backbone_config
-        merged, width = graph.merged, backbone.d_model
-        others = (
-            encoder_layers(name, encoder, width if name in merged else None)
-            for name, encoder in self.others.items()
-        )
+        graph = self.graph
         return [
-            *decoder_layers(self.backbone, backbone, writes=graph.writes),
-            *chain(*others),
+            layer
+            for name in (self.backbone, *self.others)
+            for layer in graph.modules[name].linear_layers(name, graph.output_width(name))
         ]
 
     @model_validator(mode="after")
@@ -314,6 +310,10 @@ class ModelConfig(Section):
         by_bucket = {bucket: self.encoder(bucket).remat for bucket in self.buckets}
         return {bucket: remat for bucket, remat in by_bucket.items() if remat is not None}
 
+    def module(self, name: str) -> ModuleConfig:
+        """Configuration of the backbone, or of the module that has a bucket with this name."""
+        return self.modules[self.buckets.get(name, name)]
+
     def encoder(self, bucket: str) -> EncoderConfig:
         """Configuration of the encoder that has a bucket."""
         return self.others[self.buckets[bucket]]
@@ -337,7 +337,7 @@ class ModelConfig(Section):
     @property
     def layer_inputs(self) -> int:
         """First layers of the backbone behind which outputs of other modules are added."""
-        return max((len(edge.layers) for edge in self.graph.edges), default=0)
+        return self.graph.layer_inputs(self.backbone)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -372,6 +372,7 @@ class ModelConfig(Section):
 
     def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
         """Sizes that the plan of `module`, the backbone or a bucket, must divide."""
-        if module == self.backbone:
-            return self.backbone_config.requirements()
-        return self.encoder(module).requirements(self.backbone_config.d_model)
+        settings, width = self.module(module), self.backbone_config.d_model
+        if self.buckets.get(module) not in self.graph.merged:
+            return settings.requirements()
+        return settings.requirements() + settings.edge_requirements(self.backbone, width)

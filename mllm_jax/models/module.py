@@ -24,6 +24,7 @@ from mllm_jax.layers.adapters import adapt_blocks
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import VOCABULARY_HEAD
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.connector import (
     Head,
     connect_outputs,
@@ -71,7 +72,6 @@ __all__ = [
 ]
 
 #: The weights of layers without auxiliary losses.
-NO_AUX: Mapping[str, float] = MappingProxyType({})
 #: The functions of all decoders, which share their layers.
 DECODER = ModuleFunctions(decoder.build_decoder_blocks, decoder.embed_text, decoder.layer_context)
 
@@ -136,15 +136,13 @@ class ShardedModule:
         self._remat = config.remats.get(bucket, config.remat)
 
     def _describe_layers(self) -> tuple[Mapping[str, float], LayerStackSpec]:
-        settings = self.settings
-        without = self.blocks["layers"].without
-        if not isinstance(settings, DecoderConfig):
-            return NO_AUX, LayerStackSpec(
-                settings.period, intermediate_layers=settings.deepstack, without=without
-            )
-        inputs = self.config.layer_inputs
+        settings, graph = self.settings, self.graph
         return settings.aux, LayerStackSpec(
-            settings.period, tuple(settings.aux), inputs, without=without
+            settings.period,
+            tuple(settings.aux),
+            graph.layer_inputs(self.name),
+            graph.intermediate_layers(self.name),
+            without=self.blocks["layers"].without,
         )
 
     def partition_trained(self, params: Params) -> tuple[Params, Params]:
@@ -366,7 +364,7 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
     return jnp.dtype(config.dtype_on(traced_platform()))
 
 
-def _load_module_functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
+def _load_module_functions(settings: ModuleConfig) -> ModuleFunctions:
     shared = DECODER if isinstance(settings, DecoderConfig) else None
     return load_functions(settings, shared)
 
@@ -378,7 +376,7 @@ def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     blocks = dict(_load_module_functions(settings).build_blocks(settings, config.attention))
     if not graph.writes:
         blocks.pop(VOCABULARY_HEAD, None)
-    if not isinstance(settings, DecoderConfig) and name in graph.merged:
+    if isinstance(settings, EncoderConfig) and name in graph.merged:
         width = config.backbone_config.d_model
         blocks["connector"] = connector_block(settings, width)
         for block in deepstack_blocks(settings):
@@ -398,7 +396,7 @@ def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     return MappingProxyType(adapt_blocks(blocks, name, config.adapters))
 
 
-def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int) -> ParameterBlock:
+def _head_block(settings: ModuleConfig, edge: Edge, width: int) -> ParameterBlock:
     """The parameters of an edge into an objective of samples."""
     eps = settings.norm_eps if edge.norm else None
     arguments = settings.d_model, width, edge.connector or LINEAR, eps

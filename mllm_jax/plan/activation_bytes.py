@@ -94,9 +94,8 @@ def _measure_bytes(
     config = config.model_copy(update={"attention": traceable_backend(config.attention)})
     heads = config.backbone_config.kv_heads if module == config.backbone else None
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
-    experts = (
-        config.backbone_config.experts.count if shares and config.backbone_config.experts else 1
-    )
+    shared = config.modules[module].layer_experts if shares else None
+    experts = shared.count if shared else 1
     grid = JointGrid.build({module: ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.backbone if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
@@ -152,8 +151,6 @@ def layer_input_shape(
     config: ModelConfig, module: str, rows: int, positions: int, tensor: int
 ) -> tuple[int, int, int]:
     """Shape of the input of the layers on one of `tensor` ranks, see `LayerStackSpec`."""
-    if module == config.backbone:
-        return rows, positions // tensor, config.backbone_config.d_model * (1 + config.layer_inputs)
-    encoder = config.others[module]
-    width = encoder.d_model * (1 + len(encoder.deepstack))
-    return rows, positions // encoder.stride // tensor, width
+    settings = config.modules[module]
+    width = settings.d_model * (1 + config.graph.side_activations(module))
+    return rows, positions // settings.stride // tensor, width

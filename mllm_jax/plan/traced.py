@@ -33,7 +33,7 @@ def traced_workload(
     """
     full_workload, model = build_workload(config), config.model
     asked = [
-        LayerSplit(name, tensor, experts and name == model.backbone)
+        LayerSplit(name, tensor, experts and model.module(name).layer_experts is not None)
         for name, positions in full_workload.positions.items()
         for tensor, experts in splits
         if _divides_evenly(model, name, tensor, positions)
@@ -96,6 +96,6 @@ def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
 
 def _divides_evenly(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
-    unit = 1 if name == model.backbone else model.encoder(name).reduction
+    unit = model.module(name).reduction
     sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
     return all(size % tensor == 0 for size in (*sizes, positions // unit))

@@ -177,9 +177,7 @@ class ModuleTiming(LayerTiming):
     def head_time(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
         # A tensor rank's part of the head; the vocabulary is padded.
-        head_share = (
-            vocab_entries(self.profile, self.plan) * self.plan.tensor / self.profile.outputs
-        )
+        head_share = vocab_entries(self.profile, self.plan) * self.plan.tensor / self.profile.vocab
         weights = 1 if self.trains_fully else self.profile.end.adapters
         compute = (2 + weights) * self.compute_seconds(self.profile.end, head_share)
         share = self.activation_bytes / self.plan.sequence

@@ -32,7 +32,7 @@ def local_elements(
         for axis in named:
             share /= _even_shares(axis, profile, plan, fsdp=fsdp)
         padded = any(axis.stored == "padded" for axis in named)
-        total += share * vocab_entries(profile, plan) / profile.outputs if padded else share
+        total += share * vocab_entries(profile, plan) / profile.vocab if padded else share
     return total
 
 
@@ -48,4 +48,4 @@ def _even_shares(
 
 def vocab_entries(profile: ModuleProfile, plan: ParallelPlan) -> int:
     """Entries of the vocabulary on one device, padding included."""
-    return -(-profile.outputs // plan.vocab)
+    return -(-profile.vocab // plan.vocab)

@@ -146,15 +146,15 @@ class ExpertWork:
 
 @dataclass(frozen=True)
 class ModuleProfile:
-    """A decoder or an encoder as the cost model sees it.
+    """A module as the cost model sees it.
 
     Attributes:
         layers: number of layers.
         width: elements of a position between two layers.
         stride: input positions per position between the layers.
         reduction: input positions per output position of the module.
-        features: values of an input position; 0 for the decoder, whose inputs are tokens.
-        outputs: entries of the vocabulary; for an encoder the decoder's width.
+        features: values of an input position; 0 where it is a token.
+        vocab: entries of the vocabulary; 0 without one.
         blocks: number of blocks of a layer; each gathers its rows over tensor ranks and scatters
             their sums.
         heads, kv_heads, head_dim: sizes of its attention.
@@ -174,7 +174,7 @@ class ModuleProfile:
     stride: int
     reduction: int
     features: int
-    outputs: int
+    vocab: int
     blocks: int
     heads: int
     kv_heads: int

@@ -21,7 +21,7 @@ from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.work.flops import encoder_work
+from mllm_jax.models.work.flops import module_work
 from mllm_jax.models.work.profile import module_profiles
 from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
@@ -159,7 +159,7 @@ def test_its_cost_is_counted() -> None:
     shapes, _ = multimodal.abstract_parameters(config)
     count = sum(leaf.size for leaf in jax.tree.leaves(shapes["vision"]))
     assert module_profiles(config)["vision"].parameters == count
-    work = encoder_work(config.encoders["vision"], 16)
+    work = module_work(config, "vision")
     # Four projections and three products of the MLP; a query against every key, and back.
     assert work.linear > 2 * 2 * (4 * 16 * 16 + 3 * 16 * 24)
     assert work.quadratic == 2 * 4 * 16

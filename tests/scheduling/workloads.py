@@ -31,7 +31,7 @@ def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any
         "stride": stride,
         "reduction": stride,
         "features": 0,
-        "outputs": outputs,
+        "vocab": outputs,
         "blocks": 2,
         "heads": 8,
         "kv_heads": 8,

@@ -30,7 +30,7 @@ SIZES = {"experts": 24, "embed": 24, "heads": 24, "kv_heads": 4, "mlp": 48, "voc
 def tower(parameters: dict[LogicalAxes, int]) -> ModuleProfile:
     values: dict[str, Any] = {"stride": 1, "reduction": 1, "features": 0, "blocks": 2, "heads": 24}
     values |= {"layers": 1, "width": 24, "head_dim": 2}
-    values |= {"outputs": SIZES["vocab"], "kv_heads": SIZES["kv_heads"]}
+    values |= {"vocab": SIZES["vocab"], "kv_heads": SIZES["kv_heads"]}
     return ModuleProfile(
         **values,
         start=NOTHING,

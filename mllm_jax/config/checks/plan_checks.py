@@ -109,7 +109,7 @@ def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
 
 def _has_experts(config: ExperimentConfig, name: str) -> bool:
     """Whether a module has experts, which ranks can share."""
-    return name == config.model.backbone and config.model.backbone_config.experts is not None
+    return config.model.module(name).layer_experts is not None
 
 
 # ---- plans that may do ---------------------------------------------------------------------------

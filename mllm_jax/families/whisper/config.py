@@ -78,7 +78,7 @@ class WhisperConfig(AudioEncoderConfig):
             else without_table + elements.table(entries, None, channels)
         )
 
-    def requirements(self, d_decoder: int) -> tuple[PlanRequirement, ...]:
+    def requirements(self) -> tuple[PlanRequirement, ...]:
         """The shared requirements; tensor must also divide the channels of the convolutions."""
         channels = PlanRequirement("d_model", self.d_model, "tensor")
-        return (channels, *super().requirements(d_decoder))
+        return (channels, *super().requirements())

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.decoder_parts import DecoderParts
-from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.config.experts import ExpertsConfig, expert_flops
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec, rotary_specs
-from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
+from mllm_jax.layers.config.linear import (
+    VOCABULARY_HEAD,
+    LinearLayer,
+    gated_layers,
+    shared_expert_layers,
+    single_dim,
+    two_layers,
+)
+from mllm_jax.layers.config.module import ModuleConfig
+from mllm_jax.layers.config.parts import RopeScaling, default_head_dim
 from sharding.plan import PlanRequirement, divisors_of
 
 
-class DecoderConfig(Section):
+class DecoderConfig(ModuleConfig):
     """A causal language model, of a family whose class is a subclass.
 
     Args:
-        family: family of the decoder; see the classes.
-        layers: transformer layers.
-        d_model: width of the residual stream.
         heads: query heads.
         kv_heads: key and value heads; `heads` if not given.
-        head_dim: width of a head; `d_model / heads` if not given.
         d_ff: hidden width of the MLP; that of an expert if not given.
         experts: layers with a choice of experts in place of the MLP, of the families that have
             them; null for all others.
         vocab: size of the vocabulary; null = the tokenizer's, rounded up to a multiple of 64.
         rope_theta: base of the rotary frequencies.
-        norm_eps: added to the variance in norms.
         tie_embeddings: whether the head shares the embedding's table.
         max_positions: tokens of the longest segment, media included; longer samples and prompts
             are refused. The table of learned positions (gpt) has as many rows; with rotary
@@ -52,13 +57,9 @@ class DecoderConfig(Section):
 
     #: The parts of the family's layers.
     parts: ClassVar[DecoderParts] = DecoderParts()
+    reads_text: ClassVar[bool] = True
 
-    family: str
-    layers: int = Field(gt=0, le=10_000)
-    d_model: int = Field(gt=0)
-    heads: int = Field(gt=0)
     kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
-    head_dim: int = Field(gt=0, le=65_536, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0, json_schema_extra={"derived": "experts.d_ff"})
     experts: ExpertsConfig | None = None
     vocab: int | None = Field(None, gt=0)
@@ -112,16 +113,17 @@ class DecoderConfig(Section):
                 "has them, such as mixtral"
             )
         if not self.layers_with_experts:
-            last = self.layers // self.experts.every * self.experts.every
-            valid = (
-                f"first_dense below {last}" if last else f"every from {divisors_of(self.layers)}"
-            )
-            raise ValueError(
-                f"experts.every {self.experts.every} and experts.first_dense "
-                f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
-                f"choose {valid}"
-            )
+            raise ValueError(self._no_sparse_layers(self.experts))
         return self
+
+    def _no_sparse_layers(self, experts: ExpertsConfig) -> str:
+        """Why no layer has experts, and which keys would give some."""
+        last = self.layers // experts.every * experts.every
+        valid = f"first_dense below {last}" if last else f"every from {divisors_of(self.layers)}"
+        return (
+            f"experts.every {experts.every} and experts.first_dense {experts.first_dense} leave "
+            f"none of {self.layers} layers with experts; choose {valid}"
+        )
 
     @model_validator(mode="after")
     def _check_windows(self) -> DecoderConfig:
@@ -134,12 +136,12 @@ class DecoderConfig(Section):
                 f"window {self.window} has no effect, as pattern is {list(self.pattern)}; valid: "
                 "window null, or a pattern with window"
             )
-        if self.layers % self.period:
-            raise ValueError(self._no_whole_periods())
         return self
 
     def _no_whole_periods(self) -> str:
         """Why the layers are no whole number of periods, and what would be."""
+        if self.experts is not None and not self.layers_with_experts:
+            return self._no_sparse_layers(self.experts)
         every, period = self.experts.every if self.experts else 1, self.period
         causes = [f"pattern {list(self.pattern)}"] if self.pattern else []
         causes += [f"experts.every {every}"] if every > 1 else []
@@ -171,11 +173,6 @@ class DecoderConfig(Section):
         )
 
     @property
-    def bound_sizes(self) -> Mapping[str, int]:
-        """Most tokens of the same id, by the ids that bound attention beside segments: none."""
-        return {}
-
-    @property
     def position_axes(self) -> int:
         """Number of axes of a token's position."""
         return max((spec.axes for spec in rotary_specs(self.layer_kinds)), default=1)
@@ -191,6 +188,16 @@ class DecoderConfig(Section):
         if not self.parts.rotary:
             return None
         return RotarySpec(self.rope_theta, self.rope_scaling)
+
+    @property
+    def attention_heads(self) -> tuple[int, int, int]:
+        """See `ModuleConfig.attention_heads`."""
+        return self.heads, self.kv_heads, self.head_dim
+
+    @property
+    def layer_experts(self) -> ExpertsConfig | None:
+        """See `ModuleConfig.layer_experts`."""
+        return self.experts
 
     @property
     def layers_with_experts(self) -> tuple[int, ...]:
@@ -233,6 +240,27 @@ class DecoderConfig(Section):
         return self.vocab
 
     @property
+    def sample_outputs(self) -> tuple[str, ...]:
+        """See `ModuleConfig.sample_outputs`."""
+        return ("last", "mean")
+
+    @property
+    def mlp_flops(self) -> float:
+        """See `ModuleConfig.mlp_flops`; with experts, of the router and the experts of a token."""
+        flops = (self._count_mlp_flops(kind.mlp == "experts") for kind in self.layer_kinds)
+        return sum(flops) / self.period
+
+    def _count_mlp_flops(self, experts: bool) -> float:
+        if experts and self.experts is not None:
+            choice = 2 * self.d_model * (self.experts.count + self.experts.shared_gate)
+            return expert_flops(self.experts.active_d_ff, self.d_model) + choice
+        return 2 * (3 if self.parts.gated else 2) * self.d_model * self.d_ff
+
+    def end_flops(self, outputs: int) -> float:
+        """FLOPs of the head of the vocabulary on every token, as if all had a loss."""
+        return 2 * self.d_model * outputs
+
+    @property
     def layer_elements(self) -> Mapping[tuple[str | None, ...], float]:
         """Elements of the parameters of one layer: its norms, attention and MLP or experts.
 
@@ -264,15 +292,32 @@ class DecoderConfig(Section):
             total += elements.table(self.extra_tokens, None, width)
         return total
 
-    @property
-    def head_elements(self) -> elements.Elements:
+    def end_elements(self, outputs: int) -> elements.Elements:
         """Elements of the head of the vocabulary, which is none where it is the embedding."""
-        if self.tie_embeddings:
+        if self.tie_embeddings or not outputs:
             return elements.Elements()
-        return elements.dense((("embed", self.d_model),), (("vocab", self.vocab_size),))
+        return elements.dense((("embed", self.d_model),), (("vocab", outputs),))
+
+    def mlp_layers(self, name: str) -> Iterator[LinearLayer]:
+        """See `ModuleConfig.mlp_layers`; each has the share of the layers that have it."""
+        sparse = sum(kind.mlp == "experts" for kind in self.layer_kinds) / self.period
+        if sparse < 1:
+            width, hidden = single_dim("embed", self.d_model), single_dim("mlp", self.d_ff)
+            layers = gated_layers if self.parts.gated else two_layers
+            for layer in layers(name, "layers.mlp", width, hidden, width):
+                yield replace(layer, share=1 - sparse)
+        if self.experts is not None:
+            for layer in shared_expert_layers(name, self.d_model, self.experts):
+                yield replace(layer, share=sparse)
+
+    def end_layers(self, name: str, outputs: int) -> Iterator[LinearLayer]:
+        """The head of the vocabulary, if it is no embedding."""
+        if not self.tie_embeddings:
+            width, vocab = single_dim("embed", self.d_model), single_dim("vocab", outputs)
+            yield LinearLayer(f"{name}.{VOCABULARY_HEAD}", name, width, vocab)
 
     def requirements(self) -> tuple[PlanRequirement, ...]:
-        """Sizes that a parallel plan of the decoder must divide."""
+        """See `ModuleConfig.requirements`; of the widths of the MLP those that layers have."""
         required = [PlanRequirement("heads", self.heads, "sequence")]
         if any(kind.mlp == "dense" for kind in self.layer_kinds):
             required.append(PlanRequirement("d_ff", self.d_ff, "tensor"))

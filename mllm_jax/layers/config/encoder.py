@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
+from mllm_jax.layers.config.linear import LinearLayer, make_layer, single_dim, two_layers
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.config.parts import Section, Size, TilesConfig, default_head_dim
 from sharding.plan import PlanRequirement
 
@@ -52,20 +54,13 @@ class ConnectorConfig(Section):
         return self
 
 
-class EncoderConfig(Section):
+class EncoderConfig(ModuleConfig):
     """Keys of all encoders.
 
     A family also defines its costs: the numbers of `blocks` and `products` of its layers, if they
     are not two, and the elements of its parameters.
 
     Args:
-        family: family of the encoder; see the classes.
-        layers: transformer layers.
-        d_model: width of the residual stream.
-        heads: attention heads.
-        head_dim: width of a head; `d_model / heads` if not given.
-        d_ff: hidden width of the MLP.
-        norm_eps: added to the variance in norms.
         buckets: name of each length bucket to the largest number of input positions of its media,
             null for any number; a medium is in the bucket with the smallest sufficient number. All
             buckets share the parameters; each has a plan, a budget and rows of its own, by its
@@ -78,20 +73,11 @@ class EncoderConfig(Section):
             `full`; null: as `model.remat` says.
     """
 
-    #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
-    blocks: ClassVar[int] = 2
     #: Products of a layer's MLP; three where it is gated.
     products: ClassVar[int] = 2
     #: The smallest inputs, for verification.
     smallest: ClassVar[dict[str, Any]] = {}
 
-    family: str
-    layers: int = Field(gt=0, le=10_000)
-    d_model: int = Field(gt=0)
-    heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0, le=65_536, json_schema_extra={"derived": "d_model / heads"})
-    d_ff: int = Field(gt=0)
-    norm_eps: float = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
     buckets: dict[str, Annotated[int, Field(gt=0)] | Literal["auto"] | None] = Field({})
     deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
@@ -123,16 +109,6 @@ class EncoderConfig(Section):
             )
         return self
 
-    @model_validator(mode="after")
-    def _whole_periods(self) -> EncoderConfig:
-        if self.layers % self.period:
-            more = -(-self.layers // self.period) * self.period
-            raise ValueError(
-                f"layers {self.layers} are not a multiple of the {self.period} layers of a period; "
-                f"choose layers {more}"
-            )
-        return self
-
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, values: Any) -> Any:
@@ -142,16 +118,6 @@ class EncoderConfig(Section):
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """Mask and rotary positions of every layer of a period."""
         return (LayerKind(MaskKind(causal=False)),)
-
-    @property
-    def bound_sizes(self) -> Mapping[str, int]:
-        """Most positions of the same id, by the ids that bound attention beside segments."""
-        return {}
-
-    @property
-    def period(self) -> int:
-        """Layers after which kinds of layers repeat."""
-        return len(self.layer_kinds)
 
     @property
     def stack(self) -> int:
@@ -165,11 +131,6 @@ class EncoderConfig(Section):
         return self.d_model * (1 if self.connector.kind == "average" else self.stack)
 
     @property
-    def stride(self) -> int:
-        """Input positions per position of the transformer."""
-        return 1
-
-    @property
     def reduction(self) -> int:
         """Input positions per output of the connector."""
         return self.stride * self.stack
@@ -178,6 +139,11 @@ class EncoderConfig(Section):
     def outputs_class_token(self) -> bool:
         """Whether the first output of every medium is that of its class token."""
         return False
+
+    @property
+    def sample_outputs(self) -> tuple[str, ...]:
+        """See `ModuleConfig.sample_outputs`."""
+        return ("class_token", "mean") if self.outputs_class_token else ("mean",)
 
     @property
     def tile_outputs(self) -> tuple[int, int] | None:
@@ -215,39 +181,59 @@ class EncoderConfig(Section):
         """FLOPs of products before the layers, per input position."""
 
     @property
-    @abstractmethod
-    def layer_elements(self) -> elements.Elements:
-        """Elements of the parameters of one layer."""
+    def mlp_flops(self) -> float:
+        """See `ModuleConfig.mlp_flops`."""
+        return 2 * self.products * self.d_model * self.d_ff
 
-    @property
-    @abstractmethod
-    def rest_elements(self) -> elements.Elements:
-        """Elements of the parameters before and behind the layers, without the connector."""
+    def end_flops(self, outputs: int) -> float:
+        """FLOPs of the connectors, per input position."""
+        if not outputs:
+            return 0.0
+        products = self.connected * outputs
+        if self.connector.kind == "mlp":
+            products = (self.connector.hidden or outputs) * (self.connected + outputs)
+        return (1 + len(self.deepstack)) * 2 * products / self.reduction
 
-    def connectors_elements(self, d_decoder: int) -> elements.Elements:
-        """Elements of the connector and of those of `deepstack`, to a decoder of this width."""
-        one, norm = self.connector_elements(d_decoder), elements.norm(self.d_model, centred=True)
+    def end_elements(self, outputs: int) -> elements.Elements:
+        """Elements of the connector, and of those of `deepstack` with their norms."""
+        if not outputs:
+            return elements.Elements()
+        one, norm = self._connector_elements(outputs), elements.norm(self.d_model, centred=True)
         return sum((one + norm for _ in self.deepstack), one)
 
-    def connector_elements(self, d_decoder: int) -> elements.Elements:
-        """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
+    def _connector_elements(self, outputs: int) -> elements.Elements:
         connector, inputs = self.connector, self.connected
         if connector.kind == "mlp":
-            return elements.mlp(inputs, connector.hidden or d_decoder, d_decoder, connector.bias)
-        return elements.dense(((None, inputs),), (("embed", d_decoder),), connector.bias)
+            return elements.mlp(inputs, connector.hidden or outputs, outputs, connector.bias)
+        return elements.dense(((None, inputs),), (("embed", outputs),), connector.bias)
 
-    def requirements(self, d_decoder: int) -> tuple[PlanRequirement, ...]:
-        """Sizes that a parallel plan of this encoder must divide, given the decoder's width."""
-        shared = (
-            PlanRequirement("heads", self.heads, "sequence"),
-            PlanRequirement("d_ff", self.d_ff, "tensor"),
-            PlanRequirement("d_model", self.d_model, "fsdp"),
-            PlanRequirement("decoder d_model", d_decoder, "fsdp"),
-        )
+    def end_part(self, name: str) -> str:
+        """See `ModuleConfig.end_part`; it is the connector."""
+        return f"{name}.connector"
+
+    def mlp_layers(self, name: str) -> Iterator[LinearLayer]:
+        """See `ModuleConfig.mlp_layers`."""
+        width, hidden = single_dim("embed", self.d_model), single_dim("mlp", self.d_ff)
+        return two_layers(name, "layers.mlp", width, hidden, width)
+
+    def end_layers(self, name: str, outputs: int) -> Iterator[LinearLayer]:
+        """Those of the connector, and of those of `deepstack`."""
+        connector, connected, width = self.connector, self.connected, single_dim("embed", outputs)
+        hidden = single_dim("mlp", connector.hidden or outputs)
+        blocks = ["connector", *(f"deepstack{number}" for number in range(len(self.deepstack)))]
+        for block in blocks:
+            if connector.kind == "mlp":
+                yield from two_layers(name, block, single_dim("embed", connected), hidden, width)
+            else:
+                yield make_layer(name, f"{block}.linear", single_dim(None, connected), width)
+
+    def edge_requirements(self, target: str, width: int) -> tuple[PlanRequirement, ...]:
+        """See `ModuleConfig.edge_requirements`; connectors divide their widths."""
+        outputs = PlanRequirement(f"{target} d_model", width, "fsdp")
         if self.connector.kind != "mlp":
-            return shared
-        hidden = self.connector.hidden or d_decoder
-        return (*shared, PlanRequirement("connector.hidden", hidden, "tensor"))
+            return (outputs,)
+        hidden = self.connector.hidden or width
+        return (outputs, PlanRequirement("connector.hidden", hidden, "tensor"))
 
 
 class ImageEncoderConfig(EncoderConfig):

@@ -124,3 +124,8 @@ class ExpertsConfig(Section):
     def active_d_ff(self) -> int:
         """Hidden width of all experts of a token, the shared one included."""
         return self.top_k * self.d_ff + self.shared_d_ff
+
+
+def expert_flops(hidden: int, d_model: int) -> float:
+    """FLOPs of a token in experts of so much hidden width together, forward."""
+    return 6 * d_model * hidden

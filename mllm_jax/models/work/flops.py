@@ -9,9 +9,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
@@ -20,16 +19,19 @@ from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 NOTHING = FrozenParts()
 
 
-def module_work(config: ModelConfig, module: str) -> ModuleWork:
-    """Forward work of the backbone with its head, or of a bucket with its encoder's connector."""
-    parts = work_parts(config, module)
-    if module == config.backbone:
-        return _sum_parts(parts, config.backbone_config.layers)
-    return _encoder_total(parts, config.encoder(module))
+def module_work(config: ModelConfig, name: str) -> ModuleWork:
+    """Forward work of a module with what makes its outputs, by the name of the backbone or bucket.
+
+    The backbone has the head of the vocabulary on every token, as if all had a loss; of any other
+    module connectors are included.
+    """
+    parts = work_parts(config, name)
+    work = _layers_work(parts.layer, config.module(name))
+    return replace(work, linear=parts.start.linear + work.linear + parts.end.linear)
 
 
 def module_works(config: ModelConfig) -> dict[str, ModuleWork]:
-    """Forward work of the decoder and of every bucket, by name."""
+    """Forward work of the backbone and of every bucket, by name."""
     return {name: module_work(config, name) for name in (config.backbone, *config.buckets)}
 
 
@@ -49,33 +51,35 @@ def model_flops(
             into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
-    flops = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
-    parts = work_parts(config, config.backbone)
-    head = 2 + _trained_share(frozen, config.backbone, parts.end_adapters)
-    return flops + targets * parts.end.linear * head
+    flops = sum(_layers_flops(config, name, n, frozen) for name, n in lengths.items())
+    ends = {**lengths, config.backbone: targets}
+    return flops + sum(_end_flops(config, name, n, frozen) for name, n in ends.items())
 
 
-def _trained_flops(
-    config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts
-) -> float:
-    """FLOPs of a step in the decoder without its head, or in a bucket with its connector."""
-    parts = work_parts(config, name)
-    if name == config.backbone:
-        weights = _trained_share(frozen, name, parts.layer_adapters)
-        return config.backbone_config.layers * _training_flops(parts.layer, lengths, weights)
-    encoder = config.buckets[name]
-    into = not frozen.is_trunk_frozen(encoder)
-    weights = _trained_share(frozen, encoder, parts.layer_adapters)
-    of_end = _trained_share(frozen, f"{encoder}.connector", parts.end_adapters)
-    start, end = parts.start.forward_flops(lengths), parts.end.forward_flops(lengths)
-    work = module_work(config, name)
-    linear = work.linear - parts.start.linear - parts.end.linear
-    layers = replace(work, linear=linear)
-    return (
-        (_training_flops(layers, lengths, weights) if into else layers.forward_flops(lengths))
-        + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
-        + (1 + (into or of_end > 0) + of_end) * end
+def _layers_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts) -> float:
+    """FLOPs of a step in the layers of a module and before them."""
+    parts, module = work_parts(config, name), config.buckets.get(name, name)
+    layers = _layers_work(parts.layer, config.module(name))
+    start = parts.start.forward_flops(lengths) * (TRAINING_FACTOR if frozen.trains(module) else 1)
+    if not _has_backward(config, name, frozen):
+        return start + layers.forward_flops(lengths)
+    return start + _training_flops(
+        layers, lengths, _trained_share(frozen, module, parts.layer_adapters)
     )
+
+
+def _end_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts) -> float:
+    """FLOPs of a step behind the layers of a module."""
+    parts, module = work_parts(config, name), config.buckets.get(name, name)
+    trained = _trained_share(frozen, config.module(name).end_part(module), parts.end_adapters)
+    has_backward = _has_backward(config, name, frozen) or trained > 0
+    return (1 + has_backward + trained) * parts.end.forward_flops(lengths)
+
+
+def _has_backward(config: ModelConfig, name: str, frozen: FrozenParts) -> bool:
+    """Whether gradients go through the layers of a module."""
+    module = config.buckets.get(name, name)
+    return config.module(name).reads_text or not frozen.is_trunk_frozen(module)
 
 
 def _training_flops(work: ModuleWork, lengths: ArrayLike, weights: float) -> float:
@@ -113,23 +117,14 @@ class WorkParts:
     end_adapters: float = 0.0
 
 
-def work_parts(config: ModelConfig, module: str) -> WorkParts:
-    """Parts of `module_work(config, module)`."""
-    adapters = config.adapters
-    if module == config.backbone:
-        parts, stride, reduction = _decoder_parts(config.backbone_config), 1, 1
-        if not config.graph.writes:
-            parts = replace(parts, end=ModuleWork(0, 0))
-    else:
-        encoder, merged = config.encoder(module), config.buckets[module] in config.graph.merged
-        # A head reads one output of a medium, which counts for nothing beside its layers.
-        parts = _encoder_parts(encoder, config.backbone_config.d_model if merged else 0)
-        stride, reduction = encoder.stride, encoder.reduction
+def work_parts(config: ModelConfig, name: str) -> WorkParts:
+    """Parts of `module_work(config, name)`."""
+    settings, module = config.module(name), config.buckets.get(name, name)
+    parts, adapters = _parts_without_adapters(config, name), config.adapters
     if adapters is None:
         return parts
-    part = config.buckets.get(module, module)
-    layer = 2 * sum(adapters.layer_elements(part).values()) / stride
-    end = 2 * sum(adapters.end_elements(part).values()) / reduction
+    layer = 2 * sum(adapters.layer_elements(module).values()) / settings.stride
+    end = 2 * sum(adapters.end_elements(module).values()) / settings.reduction
     return replace(
         parts,
         layer=replace(parts.layer, linear=parts.layer.linear + layer),
@@ -139,44 +134,30 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     )
 
 
-def decoder_work(config: DecoderConfig) -> ModuleWork:
-    """Work per token, embeddings free, the head on every token, as if all had a loss."""
-    return _sum_parts(_decoder_parts(config), config.layers)
+def _parts_without_adapters(config: ModelConfig, name: str) -> WorkParts:
+    """The same without adapters.
 
-
-def encoder_work(config: EncoderConfig, d_decoder: int) -> ModuleWork:
-    """Work per patch or frame, connector included.
-
-    An image in tiles attends within each of them, so that its work grows with their number.
+    The head of an objective reads one output of a sample, which counts for nothing beside layers.
     """
-    return _encoder_total(_encoder_parts(config, d_decoder), config)
-
-
-def _encoder_total(parts: WorkParts, config: EncoderConfig) -> ModuleWork:
-    work = _sum_parts(parts, config.layers)
-    if not config.tile_inputs:
-        return work
-    tile = config.tile_inputs
-    near = sum(pairs.flops * pairs.count_pairs(float(tile)) for pairs in work.near) / tile
-    return ModuleWork(work.linear + work.quadratic * tile + near, 0)
-
-
-def _sum_parts(parts: WorkParts, layers: int) -> ModuleWork:
-    linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
-    return replace(parts.layer.times_layers(layers), linear=linear)
-
-
-def _decoder_parts(config: DecoderConfig) -> WorkParts:
-    width = config.heads * config.head_dim
-    projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
-    layer = (
-        projections
-        + sum(_mlp_flops(config, kind.mlp == "experts") for kind in config.layer_kinds)
-        / config.period
+    settings, stride = config.module(name), config.module(name).stride
+    outputs = config.graph.output_width(config.buckets.get(name, name))
+    layer = _layer_work(
+        settings.layer_flops / stride,
+        4 * settings.heads * settings.head_dim / stride**2,
+        settings.layer_kinds,
+        settings.bound_sizes,
+        stride,
     )
-    head = 2 * config.d_model * config.vocab_size
-    layer_work = _layer_work(layer, 4 * width, config.layer_kinds)
-    return WorkParts(ModuleWork(0, 0), layer_work, ModuleWork(head, 0))
+    stem, end = settings.stem_flops, settings.end_flops(outputs)
+    return WorkParts(ModuleWork(stem, 0), layer, ModuleWork(end, 0))
+
+
+def _layers_work(layer: ModuleWork, settings: ModuleConfig) -> ModuleWork:
+    """Work of all layers; tiles of an image attend to themselves, so that it grows with them."""
+    work, tile = layer.times_layers(settings.layers), settings.tile_inputs
+    if not tile:
+        return work
+    return ModuleWork(work.linear + work.attention(float(tile)) / tile, 0)
 
 
 def near_sizes(
@@ -217,39 +198,3 @@ def _layer_work(
         near.append((count / len(kinds), window, chunk))
     far = 1 - sum(share for share, _, _ in near)
     return ModuleWork(linear, pair * far, tuple(NearPairs(pair * s, w, c) for s, w, c in near))
-
-
-def _mlp_flops(config: DecoderConfig, experts: bool) -> float:
-    """FLOPs per token of an MLP, or of the router and the experts of a token."""
-    expert_config, width = config.experts, config.d_model
-    if expert_config is None or not experts:
-        products = 3 if config.parts.gated else 2
-        return 2 * products * width * config.d_ff
-    return expert_flops(expert_config.active_d_ff, width) + 2 * width * (
-        expert_config.count + expert_config.shared_gate
-    )
-
-
-def expert_flops(hidden: int, d_model: int) -> float:
-    """FLOPs of a token in experts of so much hidden width together, forward."""
-    return 6 * d_model * hidden
-
-
-def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
-    width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
-    layer = (8 * d_model * width + 2 * config.products * d_model * config.d_ff) / stride
-    return WorkParts(
-        ModuleWork(config.stem_flops, 0),
-        _layer_work(layer, 4 * width / stride**2, config.layer_kinds, config.bound_sizes, stride),
-        ModuleWork((1 + len(config.deepstack)) * _connector_flops(config, d_decoder), 0),
-    )
-
-
-def _connector_flops(config: EncoderConfig, d_decoder: int) -> float:
-    """Products of the connector, per input position; without a width there is none."""
-    if not d_decoder:
-        return 0.0
-    if config.connector.kind != "mlp":
-        return 2 * config.connected * d_decoder / config.reduction
-    hidden = config.connector.hidden or d_decoder
-    return 2 * hidden * (config.connected + d_decoder) / config.reduction

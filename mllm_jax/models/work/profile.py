@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mllm_jax.layers.config import elements
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.experts import expert_flops
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.work.flops import expert_flops, work_parts
+from mllm_jax.models.work.flops import work_parts
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile
 
 
@@ -18,59 +17,41 @@ def module_profiles(config: ModelConfig) -> Mapping[str, ModuleProfile]:
 
 
 def module_parameters(config: ModelConfig) -> dict[str, int]:
-    """Elements of the decoder and of every encoder with its connector, whatever their buckets."""
+    """Elements of every module with its connectors and heads, whatever its buckets."""
     profiles = module_profiles(config).items()
     return {config.buckets.get(name, name): profile.parameters for name, profile in profiles}
 
 
 def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
-    settings: DecoderConfig | EncoderConfig
-    graph = config.graph
-    if name == config.backbone:
-        settings, stride, reduction, features = config.backbone_config, 1, 1, 0
-        outputs, end_elements = settings.vocab_size, settings.rest_elements
-        side_inputs = config.layer_inputs
-        end_elements = end_elements + graph.head_elements(name)
-        if graph.writes:
-            end_elements = end_elements + settings.head_elements
-    else:
-        settings = config.encoder(name)
-        stride, reduction, features = settings.stride, settings.reduction, settings.features
-        side_inputs, module = len(settings.deepstack), config.buckets[name]
-        is_merged = module in graph.merged
-        outputs = config.backbone_config.d_model if is_merged else settings.d_model
-        connectors = settings.connectors_elements(outputs) if is_merged else elements.Elements()
-        end_elements = settings.rest_elements + connectors + graph.head_elements(module)
-    parts, adapters, part = (
-        work_parts(config, name),
-        config.adapters,
-        config.buckets.get(name, name),
-    )
+    module, settings, graph = config.buckets.get(name, name), config.module(name), config.graph
+    parts, adapters = work_parts(config, name), config.adapters
+    ends = settings.end_elements(graph.output_width(module)) + graph.head_elements(module)
+    heads, kv_heads, head_dim = settings.attention_heads
     return ModuleProfile(
         layers=settings.layers,
         width=settings.d_model,
-        stride=stride,
-        reduction=reduction,
-        features=features,
-        outputs=outputs,
+        stride=settings.stride,
+        reduction=settings.reduction,
+        features=settings.features,
+        vocab=settings.vocab_size,
         blocks=settings.blocks,
-        heads=settings.heads,
-        kv_heads=settings.kv_heads if isinstance(settings, DecoderConfig) else settings.heads,
-        head_dim=settings.head_dim,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
         start=ModulePart(parts.start, 4 * settings.d_model),
         layer=ModulePart(
             parts.layer,
-            _moved_elements(settings) + _adapter_elements(config, part),
+            _moved_elements(settings) + _adapter_elements(config, module),
             parts.layer_adapters,
         ),
         end=ModulePart(parts.end, 8 * settings.d_model, parts.end_adapters),
         layer_parameters=dict(settings.layer_elements),
-        rest_parameters=dict(end_elements),
+        rest_parameters=dict(settings.rest_elements + ends),
         period=settings.period,
-        side_activations=side_inputs,
-        experts=_expert_work(settings) if isinstance(settings, DecoderConfig) else None,
-        layer_adapters=adapters.layer_elements(part) if adapters else {},
-        rest_adapters=adapters.end_elements(part) if adapters else {},
+        side_activations=graph.side_activations(module),
+        experts=_expert_work(settings),
+        layer_adapters=adapters.layer_elements(module) if adapters else {},
+        rest_adapters=adapters.end_elements(module) if adapters else {},
     )
 
 
@@ -88,17 +69,17 @@ def _adapter_elements(config: ModelConfig, part: str) -> float:
     )
 
 
-def _expert_work(decoder: DecoderConfig) -> ExpertWork | None:
-    """The experts of a decoder's layers."""
-    experts = decoder.experts
+def _expert_work(settings: ModuleConfig) -> ExpertWork | None:
+    """The experts of a module's layers."""
+    experts = settings.layer_experts
     if experts is None:
         return None
-    share = decoder.expert_layers / decoder.layers
-    flops = expert_flops(experts.top_k * experts.d_ff, decoder.d_model)
+    share = settings.expert_layers / settings.layers
+    flops = expert_flops(experts.top_k * experts.d_ff, settings.d_model)
     return ExpertWork(share, experts.count, experts.top_k, experts.d_ff, flops, experts.buffer)
 
 
-def _moved_elements(settings: DecoderConfig | EncoderConfig) -> float:
+def _moved_elements(settings: ModuleConfig) -> float:
     """Elements that a layer's norms, residual sums, rotations and activations read and write.
 
     A norm and a residual sum take five times the width together, and every block has them; what is
@@ -107,8 +88,9 @@ def _moved_elements(settings: DecoderConfig | EncoderConfig) -> float:
     written and read four times: in their order, as results, and on the way back.
     """
     values = 5 * settings.blocks * settings.d_model + 6 * settings.heads * settings.head_dim
-    if not isinstance(settings, DecoderConfig) or settings.experts is None:
+    experts = settings.layer_experts
+    if experts is None:
         return values + 4 * settings.d_ff
-    experts, share = settings.experts, settings.expert_layers / settings.layers
+    share = settings.expert_layers / settings.layers
     sparse = 4 * experts.active_d_ff + 4 * experts.top_k * settings.d_model
     return values + share * sparse + (1 - share) * 4 * settings.d_ff

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 
 from mllm_jax.hf_format.files import PretrainedError, StoredTensor, list_names
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import part_of_leaf
 from mllm_jax.models.model_config import ModelConfig
@@ -284,7 +283,7 @@ def _check_shapes(
         raise PretrainedError(f"{release.folder} has other weights than {part}: {message}")
 
 
-def _module_config(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
+def _module_config(model: ModelConfig, part: str) -> ModuleConfig:
     return model.modules[part.partition(".")[0]]
 
 

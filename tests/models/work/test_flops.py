@@ -13,7 +13,7 @@ from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, module_work
+from mllm_jax.models.work.flops import model_flops, module_work
 from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 from sharding.grid import MeshView
@@ -101,13 +101,13 @@ def test_a_window_counts_the_pairs_that_are_near() -> None:
 
 def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
     """One of two layers of a decoder has a window, the other chunks; one of an encoder windows."""
-    decoder = three_axes().decoder
-    (windows, chunks) = decoder_work(decoder).near
+    work = module_work(three_axes(), "decoder")
+    (windows, chunks) = work.near
     assert [(own.window, own.chunk) for own in (windows, chunks)] == [(4, None), (None, 7)]
-    assert decoder_work(decoder).quadratic == 0
-    encoder = windowed(towers.model(encoder="siglip")).encoders["media"]
-    alike = SiglipConfig.model_validate(encoder.model_dump())
-    work, plain = encoder_work(encoder, 32), encoder_work(alike, 32)
+    assert work.quadratic == 0
+    model = towers.model(encoder="siglip")
+    deep = model.with_others({"media": model.encoders["media"].model_copy(update={"layers": 2})})
+    work, plain = module_work(windowed(model), "media"), module_work(deep, "media")
     assert work.near == (NearPairs(plain.quadratic / 2, None, 4),)
     assert work.quadratic == plain.quadratic / 2
     assert work.forward_flops([4, 3]) == plain.forward_flops([4, 3])
@@ -182,7 +182,7 @@ def test_an_encoder_says_what_it_costs_and_has_layers() -> None:
     with pytest.raises(TypeError, match="abstract class NewConfig"):
         NewConfig(**sizes)  # type: ignore[abstract]
     known = Known(**sizes)
-    assert encoder_work(known, 8).linear > 0
+    assert known.layer_flops > 0
     with pytest.raises(
         UnknownFamilyError, match=r"'new' is unknown; valid: clip, .*siglip, vit22b"
     ):

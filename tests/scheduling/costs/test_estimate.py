@@ -156,7 +156,7 @@ def test_the_padding_of_a_vocabulary_is_computed_and_stored() -> None:
     whole, padded = (
         with_decoder(
             timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2),
-            outputs=outputs,
+            vocab=outputs,
             end=ModulePart(ModuleWork(2 * WIDTH * outputs, 0), 0),
             rest_parameters={("embed", "vocab"): WIDTH * outputs},
         )
