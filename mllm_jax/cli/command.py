@@ -87,7 +87,7 @@ class CommandCall:
             of functions that need no devices or start them themselves.
         compiled: programs that the function compiles are stored for later runs.
         one_thread: every emulated device has one thread.
-        pulse: the process touches the file of its pulse, see `mllm_jax.submit.pulse`.
+        liveness: the process touches a file as long as it lives, see `mllm_jax.submit.liveness`.
         budgets: `data.budgets: auto` is replaced by budgets that fit the data.
         prepare: refuses requests that make no sense, before devices are started.
     """
@@ -99,7 +99,7 @@ class CommandCall:
     devices: Literal["none", "configured", "any", "host", "compiler"] = "none"
     compiled: bool = False
     one_thread: bool = False
-    pulse: bool = False
+    liveness: bool = False
     budgets: bool = False
     prepare: Callable[[CommandRequest], None] = accept_request
 

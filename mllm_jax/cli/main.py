@@ -27,7 +27,7 @@ from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import current_peers, leave_process
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, config_overrides
-from mllm_jax.submit import pulse
+from mllm_jax.submit import liveness
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -84,8 +84,8 @@ def prepare_request(call: CommandCall, request: CommandRequest) -> CommandReques
         request = replace(request, loaded=load_config(call, args))
     call.prepare(request)
     request = replace(request, devices=start_devices(call, args, request.loaded))
-    if call.pulse:
-        pulse.start_pulse()
+    if call.liveness:
+        liveness.start_touching()
     if call.budgets:
         from mllm_jax.plan.settled import settle_budgets
 

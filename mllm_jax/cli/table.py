@@ -25,7 +25,7 @@ _ROWS = (
             training.training_arguments,
             devices="configured",
             compiled=True,
-            pulse=True,
+            liveness=True,
             budgets=True,
             prepare=training.prepare_training,
         ),
@@ -34,7 +34,7 @@ _ROWS = (
                 "mllm_jax.supervise.start:supervise_training",
                 training.supervision_arguments,
                 training.answer_supervision,
-                pulse=True,
+                liveness=True,
                 prepare=training.check_supervision,
             )
         },

@@ -199,7 +199,7 @@ def build_workload(config: ExperimentConfig) -> Workload:
         dtype=model.dtype,
         sums=SIZES[config.parallel.reduce_dtype],
         moments=config.train.optimizer.moments,
-        works_with=config.train.optimizer.works_with,
+        workspace_per_element=config.train.optimizer.workspace_per_element,
         frozen=frozenset(n for n, module in modules.items() if frozen.is_trunk_frozen(module)),
         frozen_connectors=frozenset(
             n for n, e in model.buckets.items() if frozen.is_connector_frozen(e)

@@ -184,8 +184,8 @@ class AdamWConfig(Section):
 
     #: Float32 values that the optimizer keeps for a parameter.
     moments: ClassVar[int] = 2
-    #: Float32 values for a parameter of a matrix with which an update works.
-    works_with: ClassVar[int] = 0
+    #: Float32 values that an update holds temporarily for a parameter of a matrix.
+    workspace_per_element: ClassVar[int] = 0
 
     kind: Literal["adamw"] = "adamw"
     beta1: float = Field(0.9, ge=0, lt=1)
@@ -209,7 +209,7 @@ class LambConfig(Section):
 
     #: As in `adamw`.
     moments: ClassVar[int] = 2
-    works_with: ClassVar[int] = 0
+    workspace_per_element: ClassVar[int] = 0
 
     kind: Literal["lamb"]
     beta1: float = Field(0.9, ge=0, lt=1)
@@ -234,7 +234,7 @@ class MuonConfig(Section):
 
     #: As in `adamw`, for a parameter of a matrix.
     moments: ClassVar[int] = 1
-    works_with: ClassVar[int] = 3
+    workspace_per_element: ClassVar[int] = 3
 
     kind: Literal["muon"]
     momentum: float = Field(0.95, ge=0, lt=1)

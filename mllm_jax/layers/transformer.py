@@ -117,7 +117,7 @@ class DecoderLayer(nnx.Module):
 
 def _make_mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     d_model, d_ff = config.d_model, config.d_ff
-    if config.parts.gated:
+    if config.parts.gated_mlp:
         return GatedMLP(d_model, d_ff, rngs, gain)
     return MLP((d_model, d_ff, d_model), rngs, gain)
 
@@ -239,7 +239,7 @@ def head_terms(
 
 
 def _make_norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
-    kind = LayerNorm if config.parts.centred else RMSNorm
+    kind = LayerNorm if config.parts.layer_norm else RMSNorm
     return kind(config.d_model, config.norm_eps, rngs)
 
 

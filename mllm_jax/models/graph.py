@@ -136,7 +136,7 @@ class ModelGraph:
             width, connector = self.modules[module].d_model, edge.connector or LINEAR
             inputs: elements.Dims = (("embed", width),)
             if edge.norm:
-                total += elements.norm(width, centred=True)
+                total += elements.norm(width, layer_norm=True)
             if connector.kind == "mlp":
                 middle: elements.Dims = ((None, connector.hidden or width),)
                 total, inputs = total + elements.dense(inputs, middle, connector.bias), middle

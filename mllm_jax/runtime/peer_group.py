@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 #: Seconds between two signs of life.
-BEAT = 0.5
+HEARTBEAT_SECONDS = 0.5
 
 
 class PeerGroup(RunPeers):
@@ -167,7 +167,7 @@ class PeerGroup(RunPeers):
             self._send_message("beat", event=activity.event, ago=now - activity.since, **flags)
             if why := self._find_fault(now):
                 await self._end_process(ExitCode.LOST_PEER, why)
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     def _find_fault(self, now: float) -> str | None:
         """The process at fault, as far as this process can know, and why; None without a fault."""

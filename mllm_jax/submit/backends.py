@@ -40,19 +40,19 @@ from mllm_jax.submit.forms import (
     Variable,
     Word,
 )
+from mllm_jax.submit.liveness import LIVENESS_VARIABLE
 from mllm_jax.submit.options import OF_THE_JOB, OF_THE_STEP, explain_refusal, names_option
-from mllm_jax.submit.pulse import FILE
 
 #: Where a container has its configuration, and the file that its process touches while it lives.
-CONFIG_FOLDER, PULSE_FOLDER = "/etc/mllm-jax", "/var/run/mllm-jax"
+CONFIG_FOLDER, LIVENESS_FOLDER = "/etc/mllm-jax", "/var/run/mllm-jax"
 OWN_FOLDERS: Mapping[str, str] = MappingProxyType(
-    {CONFIG_FOLDER: "configuration", PULSE_FOLDER: "sign of life"}
+    {CONFIG_FOLDER: "configuration", LIVENESS_FOLDER: "liveness file"}
 )
 #: Resource that stands for one TPU.
 TPU_RESOURCE = "google.com/tpu"
 #: Variable with the number of a process.
 PROCESS = "MLLM_JAX_PROCESS"
-OWN_VARIABLES = (PROCESS, FILE, JOBSET)
+OWN_VARIABLES = (PROCESS, LIVENESS_VARIABLE, JOBSET)
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
 

@@ -20,14 +20,14 @@ from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit.backends import (
     CONFIG_FOLDER,
+    LIVENESS_FOLDER,
     PROCESS,
-    PULSE_FOLDER,
     TPU_RESOURCE,
     KubernetesBackend,
 )
 from mllm_jax.submit.forms import TAINT
 from mllm_jax.submit.job import FINAL, ClusterJob
-from mllm_jax.submit.pulse import BEAT, FILE
+from mllm_jax.submit.liveness import LIVENESS_VARIABLE, TOUCH_SECONDS
 from mllm_jax.supervise.agent import SUPERVISE
 
 Object = dict[str, Any]
@@ -36,7 +36,7 @@ Object = dict[str, Any]
 TRAIN = "train"
 CONFIG_NAME, RECORD_NAME = "config.yaml", "environment.json"
 #: The file that a process touches while it lives.
-PULSE_FILE = f"{PULSE_FOLDER}/pulse"
+LIVENESS_FILE = f"{LIVENESS_FOLDER}/liveness"
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 #: Annotation by which the pods of a slice have its node pool, and no others, to themselves.
 _EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
@@ -259,9 +259,10 @@ def _wait_command(job: ClusterJob, cluster: KubernetesBackend) -> tuple[str, ...
 
 
 def _make_environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
-    variables = {FILE: PULSE_FILE, JOBSET: f"{cluster.namespace}/{job.name}"} | dict(
-        cluster.environment
-    )
+    variables = {
+        LIVENESS_VARIABLE: LIVENESS_FILE,
+        JOBSET: f"{cluster.namespace}/{job.name}",
+    } | dict(cluster.environment)
     values: list[Object] = [{"name": name, "value": value} for name, value in variables.items()]
     index = {"name": PROCESS, "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}}
     secrets = [
@@ -292,11 +293,11 @@ def _make_volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Obj
     """Volumes of a pod, and where its container mounts them."""
     volumes: list[Object] = [
         {"name": "config", "configMap": {"name": _config_name(job)}},
-        {"name": "pulse", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": "liveness", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
     ]
     mounts: list[Object] = [
         {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
-        {"name": "pulse", "mountPath": PULSE_FOLDER},
+        {"name": "liveness", "mountPath": LIVENESS_FOLDER},
     ]
     if cluster.shared_memory:
         size = f"{cluster.shared_memory}Gi"
@@ -310,10 +311,10 @@ def _make_volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Obj
 
 
 def _make_probe(job: ClusterJob, cluster: KubernetesBackend, failures: int) -> Object:
-    """A look at the pulse of the process, which begins as soon as its devices are found."""
-    age = str(math.ceil(max(job.hang_seconds, 2 * BEAT)))
+    """A liveness probe of the process, which touches its file as soon as its devices are found."""
+    age = str(math.ceil(max(job.hang_seconds, 2 * TOUCH_SECONDS)))
     return {
-        "exec": {"command": [cluster.python, "-m", "mllm_jax.submit.pulse", age]},
+        "exec": {"command": [cluster.python, "-m", "mllm_jax.submit.liveness", age]},
         "periodSeconds": PERIOD,
         "timeoutSeconds": TIMEOUT,
         "failureThreshold": failures,

@@ -39,7 +39,7 @@ from mllm_jax.supervise.supervisor import HostSupervisor, LeadState, SupervisorC
 logger = logging.getLogger(__name__)
 
 #: Seconds between two messages.
-BEAT = 0.5
+HEARTBEAT_SECONDS = 0.5
 #: Seconds between two looks for the supervisor that leads.
 AGAIN = 0.2
 #: Seconds of one look.
@@ -212,7 +212,7 @@ class FollowerSupervisor(HostSupervisor):
                 connection.send("alive")
             else:
                 connection.send("sign", beat=asdict(exchange_ages(beat, time.monotonic())))
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     def _on_ended(self, ended: ProcessEnded) -> None:
         self._step = max(self._step, ended.end.step)

@@ -83,7 +83,8 @@ def step_memory(
         "cast": sum(_cast_bytes(module) for module in modules.values()),
     }
     tasks = _plain_bytes(modules) if sizes is None else _pipeline_bytes(modules, sizes)
-    update = WIDE * workload.works_with * sum(module.matrix_elements for module in modules.values())
+    matrix_elements = sum(module.matrix_elements for module in modules.values())
+    update = WIDE * workload.workspace_per_element * matrix_elements
     left = sum(tasks[name] for name in ("backbone", "sources", "work"))
     return StepMemory(**common, **tasks, update=max(0.0, update - left))
 

@@ -49,7 +49,8 @@ class Workload:
         sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
         moments: float32 values that the optimizer keeps for an element of a matrix; for all others
             it keeps those of AdamW, `VECTOR_MOMENTS`.
-        works_with: float32 values for an element of a matrix with which an update works.
+        workspace_per_element: float32 values that an update holds temporarily for an element of a
+            matrix.
         frozen: names of modules that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.
@@ -79,7 +80,7 @@ class Workload:
     dtype: str = "bfloat16"
     sums: int = WIDE
     moments: int = 2
-    works_with: int = 0
+    workspace_per_element: int = 0
     frozen: frozenset[str] = frozenset()
     frozen_connectors: frozenset[str] = frozenset()
     adapted: frozenset[str] = frozenset()

@@ -70,7 +70,7 @@ def first_layer(params: Tree) -> Tree:
 def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
     """Logits `[tokens, vocab]` of one text, for every choice of the parts of a family."""
     parts, eps = config.parts, config.norm_eps
-    norm = layer_norm if parts.centred else rms
+    norm = layer_norm if parts.layer_norm else rms
     theta = config.rope_theta if parts.rotary else 0
     x = params["embed_tokens"]["embedding"][tokens]
     if not parts.rotary:
@@ -80,7 +80,7 @@ def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
     x, mlp = x + attend(normed, layer["self_attn"], True, eps, theta), layer["mlp"]
     if not config.parallel_block:
         normed = norm(x, layer["post_attention_layernorm"], eps)
-    if parts.gated:
+    if parts.gated_mlp:
         x = x + gated_mlp(normed, mlp)
     else:
         x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])

@@ -119,8 +119,8 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
         load_hardware("h100"),
     )
 
-    def memory(works_with: int, moments: int = 1) -> StepMemory:
-        changed = replace(workload, works_with=works_with, moments=moments)
+    def memory(workspace_per_element: int, moments: int = 1) -> StepMemory:
+        changed = replace(workload, workspace_per_element=workspace_per_element, moments=moments)
         return step_memory(changed, chosen, chip)
 
     matrices = memory(0, moments=2).optimizer - memory(0, moments=1).optimizer

@@ -165,7 +165,10 @@ def test_options_of_similar_names_are_taken() -> None:
             "A is in environment and in secrets; valid: in one of them",
         ),
         ({"environment": {"MLLM_JAX_PROCESS": "0"}}, "MLLM_JAX_PROCESS: a variable that pods"),
-        ({"secrets": {"MLLM_JAX_PULSE": "a/b"}}, "MLLM_JAX_PULSE: a variable that pods have"),
+        (
+            {"secrets": {"MLLM_JAX_LIVENESS_FILE": "a/b"}},
+            "MLLM_JAX_LIVENESS_FILE: a variable that pods have",
+        ),
         ({"resources": {"nvidia.com/gpu": 8}}, "nvidia.com/gpu is asked for by the plan; valid: l"),
         ({"resources": {"google.com/tpu": 4}}, "google.com/tpu is asked for by the plan; valid: "),
         ({"resources": {"rdma/ib": "8Gi"}}, "rdma/ib: 8Gi is refused; valid: a whole number, such"),

@@ -263,7 +263,7 @@ def test_graces_and_probes_fit_the_run() -> None:
     found = jobset(kubernetes(grace_seconds=150, join_seconds=100), run__hang_seconds=45.5)
     assert pod(found)["terminationGracePeriodSeconds"] == 150
     start, live = container(found)["startupProbe"], container(found)["livenessProbe"]
-    assert live["exec"]["command"] == ["python3", "-m", "mllm_jax.submit.pulse", "46"]
+    assert live["exec"]["command"] == ["python3", "-m", "mllm_jax.submit.liveness", "46"]
     assert start["failureThreshold"] * start["periodSeconds"] >= 100 + 600
     assert live["terminationGracePeriodSeconds"] < 150
 

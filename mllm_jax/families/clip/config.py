@@ -46,10 +46,10 @@ class ClipConfig(ImageEncoderConfig):
     def layer_elements(self) -> Elements:
         """Elements of two LayerNorms, attention and MLP, with all biases."""
         parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
-        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+        return sum(parts, elements.norm(2 * self.d_model, layer_norm=True))
 
     @property
     def rest_elements(self) -> Elements:
         """Elements of patches without a bias, positions, class token and the first norm."""
         stem = self.stem_elements(bias=False, class_token=True)
-        return stem + elements.norm(self.d_model, centred=True)
+        return stem + elements.norm(self.d_model, layer_norm=True)

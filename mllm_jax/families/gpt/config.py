@@ -18,7 +18,7 @@ class GptConfig(DecoderConfig):
     """
 
     parts: ClassVar[DecoderParts] = DecoderParts(
-        centred=True, gated=False, rotary=False, biases="qkvo"
+        layer_norm=True, gated_mlp=False, rotary=False, biases="qkvo"
     )
 
     family: Literal["gpt"]

@@ -29,10 +29,10 @@ class SiglipConfig(ImageEncoderConfig):
     def layer_elements(self) -> Elements:
         """Elements of two LayerNorms, attention and MLP, with all biases."""
         parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
-        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+        return sum(parts, elements.norm(2 * self.d_model, layer_norm=True))
 
     @property
     def rest_elements(self) -> Elements:
         """Elements of the patches, positions and, if there is one, the last norm."""
         stem = self.stem_elements()
-        return stem + elements.norm(self.d_model, centred=True) if self.final_norm else stem
+        return stem + elements.norm(self.d_model, layer_norm=True) if self.final_norm else stem

@@ -27,9 +27,9 @@ class Vit22bConfig(ImageEncoderConfig):
             self.attention_elements("", qk_norm=True),
             elements.mlp(self.d_model, self.d_ff, self.d_model),
         )
-        return sum(parts, elements.norm(self.d_model, centred=False))
+        return sum(parts, elements.norm(self.d_model, layer_norm=False))
 
     @property
     def rest_elements(self) -> Elements:
         """Elements of the patches, positions and the last norm."""
-        return self.stem_elements() + elements.norm(self.d_model, centred=False)
+        return self.stem_elements() + elements.norm(self.d_model, layer_norm=False)

@@ -61,7 +61,7 @@ class WhisperConfig(AudioEncoderConfig):
             elements.attention(self.d_model, *heads, "qvo"),
             elements.mlp(self.d_model, self.d_ff, self.d_model),
         )
-        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+        return sum(parts, elements.norm(2 * self.d_model, layer_norm=True))
 
     @property
     def rest_elements(self) -> Elements:
@@ -70,7 +70,7 @@ class WhisperConfig(AudioEncoderConfig):
         between: elements.Dims = (("mlp", channels),)
         first = elements.dense((taps, (None, self.mels)), between, bias=True)
         second = elements.dense((taps, *between), (("embed", channels),), bias=True)
-        without_table = first + second + elements.norm(channels, centred=True)
+        without_table = first + second + elements.norm(channels, layer_norm=True)
         entries = self.max_positions
         return (
             without_table

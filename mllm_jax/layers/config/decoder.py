@@ -254,7 +254,7 @@ class DecoderConfig(ModuleConfig):
         if experts and self.experts is not None:
             choice = 2 * self.d_model * (self.experts.count + self.experts.shared_gate)
             return expert_flops(self.experts.active_d_ff, self.d_model) + choice
-        return 2 * (3 if self.parts.gated else 2) * self.d_model * self.d_ff
+        return 2 * (3 if self.parts.gated_mlp else 2) * self.d_model * self.d_ff
 
     def end_flops(self, outputs: int) -> float:
         """FLOPs of the head of the vocabulary on every token, as if all had a loss."""
@@ -269,7 +269,7 @@ class DecoderConfig(ModuleConfig):
         parts, width, norms = self.parts, self.d_model, 1 if self.parallel_block else 2
         heads = self.heads, self.kv_heads, self.head_dim
         attention = elements.attention(width, *heads, parts.biases, parts.qk_norm)
-        without_mlp = elements.norm(norms * width, parts.centred) + attention
+        without_mlp = elements.norm(norms * width, parts.layer_norm) + attention
         sparse = [kind.mlp == "experts" for kind in self.layer_kinds]
         kinds = [without_mlp + self._mlp_elements(experts=is_sparse) for is_sparse in sparse]
         return elements.mean(kinds)
@@ -277,7 +277,7 @@ class DecoderConfig(ModuleConfig):
     def _mlp_elements(self, *, experts: bool) -> elements.Elements:
         if experts and self.experts is not None:
             return self.experts.elements(self.d_model)
-        if self.parts.gated:
+        if self.parts.gated_mlp:
             return elements.gated_mlp(self.d_model, self.d_ff)
         return elements.mlp(self.d_model, self.d_ff, self.d_model)
 
@@ -285,7 +285,7 @@ class DecoderConfig(ModuleConfig):
     def rest_elements(self) -> elements.Elements:
         """Elements of the embeddings, learned positions and the last norm."""
         width, vocab = self.d_model, self.vocab_size
-        total = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.centred)
+        total = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.layer_norm)
         if not self.parts.rotary:
             total += elements.table(self.max_positions, None, width)
         if self.extra_tokens:
@@ -303,7 +303,7 @@ class DecoderConfig(ModuleConfig):
         sparse = sum(kind.mlp == "experts" for kind in self.layer_kinds) / self.period
         if sparse < 1:
             width, hidden = single_dim("embed", self.d_model), single_dim("mlp", self.d_ff)
-            layers = gated_layers if self.parts.gated else two_layers
+            layers = gated_layers if self.parts.gated_mlp else two_layers
             for layer in layers(name, "layers.mlp", width, hidden, width):
                 yield replace(layer, share=1 - sparse)
         if self.experts is not None:

@@ -10,16 +10,16 @@ class DecoderParts:
     """The parts of the layers of a family.
 
     Attributes:
-        centred: LayerNorm with a bias, not RMSNorm.
-        gated: SwiGLU without biases, not Linear, GELU, Linear with them.
+        layer_norm: LayerNorm with a bias, not RMSNorm.
+        gated_mlp: SwiGLU without biases, not Linear, GELU, Linear with them.
         rotary: rotary positions, not a learned table of them.
         biases: letters of the projections `q`, `k`, `v` and `o` that have a bias.
         qk_norm: an RMSNorm over every head of q and k.
         experts: some layers have a choice of experts in place of an MLP.
     """
 
-    centred: bool = False
-    gated: bool = True
+    layer_norm: bool = False
+    gated_mlp: bool = True
     rotary: bool = True
     biases: str = ""
     qk_norm: bool = False

@@ -34,9 +34,9 @@ def dense(inputs: Dims, outputs: Dims, bias: bool = False) -> Elements:
     return kernel + tensor(bias_axes) if bias else kernel
 
 
-def norm(width: int, centred: bool) -> Elements:
-    """A LayerNorm (`centred`), or an RMSNorm."""
-    return vector(width) + vector(width) if centred else vector(width)
+def norm(width: int, layer_norm: bool) -> Elements:
+    """A LayerNorm with a bias, or an RMSNorm."""
+    return vector(width) + vector(width) if layer_norm else vector(width)
 
 
 def attention(

@@ -198,7 +198,7 @@ class EncoderConfig(ModuleConfig):
         """Elements of the connector, and of those of `deepstack` with their norms."""
         if not outputs:
             return elements.Elements()
-        one, norm = self._connector_elements(outputs), elements.norm(self.d_model, centred=True)
+        one, norm = self._connector_elements(outputs), elements.norm(self.d_model, layer_norm=True)
         return sum((one + norm for _ in self.deepstack), one)
 
     def _connector_elements(self, outputs: int) -> elements.Elements:

@@ -28,7 +28,7 @@ VARIABLE = "MLLM_JAX_SUPERVISED"
 #: The signal upon which a process writes its stacks.
 STACKS = signal.SIGUSR1
 #: Seconds between two signs of life.
-BEAT = 0.5
+HEARTBEAT_SECONDS = 0.5
 #: Seconds by which a supervised process judges other processes later than the supervisors do, who
 #: can say more.
 LATER = 15.0
@@ -142,7 +142,7 @@ class _BeatWriter:
         """Write as long as this process lives."""
         while True:
             self.write()
-            time.sleep(BEAT)
+            time.sleep(HEARTBEAT_SECONDS)
 
     def write(self) -> None:
         """Write one."""

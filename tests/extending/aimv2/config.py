@@ -22,9 +22,9 @@ class Aimv2Config(ImageEncoderConfig):
     def layer_elements(self) -> elements.Elements:
         """Elements of two norms, attention and a gated MLP."""
         attention, mlp = self.attention_elements(""), elements.gated_mlp(self.d_model, self.d_ff)
-        return elements.norm(2 * self.d_model, centred=False) + attention + mlp
+        return elements.norm(2 * self.d_model, layer_norm=False) + attention + mlp
 
     @property
     def rest_elements(self) -> elements.Elements:
         """Elements of the patches' layer, its norm, the positions and the last norm."""
-        return self.stem_elements() + elements.norm(2 * self.d_model, centred=False)
+        return self.stem_elements() + elements.norm(2 * self.d_model, layer_norm=False)

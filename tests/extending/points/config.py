@@ -35,11 +35,11 @@ class PointsConfig(EncoderConfig):
         inputs = elements.dense((("embed", self.d_model),), (heads,), False)
         output = elements.dense((heads,), (("embed", self.d_model),), False)
         mlp = elements.mlp(self.d_model, self.d_ff, self.d_model, True)
-        norms = elements.norm(2 * self.d_model, centred=False)
+        norms = elements.norm(2 * self.d_model, layer_norm=False)
         return inputs + inputs + inputs + output + mlp + norms
 
     @property
     def rest_elements(self) -> elements.Elements:
         """Elements of the layer of the coordinates and of the last norm."""
         stem = elements.dense(((None, self.features),), (("embed", self.d_model),), True)
-        return stem + elements.norm(self.d_model, centred=False)
+        return stem + elements.norm(self.d_model, layer_norm=False)

@@ -137,7 +137,7 @@ def _workload(draw: random.Random) -> Workload:
         dtype=draw.choice(["bfloat16", "float32"]),
         sums=draw.choice([2, 4]),
         moments=draw.choice([0, 1, 2]),
-        works_with=draw.choice([0, 3]),
+        workspace_per_element=draw.choice([0, 3]),
         frozen=chosen[0],
         frozen_connectors=chosen[1] - {"decoder"},
         adapted=chosen[2] - chosen[0],

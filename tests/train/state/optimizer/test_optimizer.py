@@ -300,8 +300,8 @@ def test_no_rank_holds_more_than_its_share_of_whole_matrices(plan):
     )
     grads = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
     found = jax.jit(update).lower(grads).compile().memory_analysis()
-    works_with = MuonConfig.works_with * found.output_size_in_bytes
-    assert 0.6 * works_with < found.temp_size_in_bytes < 1.01 * works_with
+    workspace_per_element = MuonConfig.workspace_per_element * found.output_size_in_bytes
+    assert 0.6 * workspace_per_element < found.temp_size_in_bytes < 1.01 * workspace_per_element
 
 
 def test_global_norm_counts_every_entry_once():

@@ -1,4 +1,4 @@
-"""The pulse of a process, and the probe that looks at it."""
+"""The file that a process touches as long as it lives, and its probe."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.submit import pulse
+from mllm_jax.submit import liveness
 from tests.configs import ROOT
 from tests.timing import PATIENCE, soon
 
-BEATS = """
+TOUCHING = """
 import os, time
-from mllm_jax.submit import pulse
-pulse.BEAT = 0.1
-pulse.start_pulse()
-assert pulse.FILE not in os.environ  # processes that it starts have none
+from mllm_jax.submit import liveness
+liveness.TOUCH_SECONDS = 0.1
+liveness.start_touching()
+assert liveness.LIVENESS_VARIABLE not in os.environ  # processes that it starts have none
 time.sleep(60)
 """
 
 
-def test_without_a_file_there_is_no_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(pulse.FILE, raising=False)
-    pulse.start_pulse()
+def test_without_a_file_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(liveness.LIVENESS_VARIABLE, raising=False)
+    liveness.start_touching()
 
 
-def test_a_process_that_is_stopped_has_no_pulse(
+def test_a_process_that_is_stopped_touches_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes, capsys
 ) -> None:
-    file = tmp_path / "pulse"
-    monkeypatch.setenv(pulse.FILE, str(file))
-    assert pulse.main(["1"]) == 1
+    file = tmp_path / "liveness"
+    monkeypatch.setenv(liveness.LIVENESS_VARIABLE, str(file))
+    assert liveness.main(["1"]) == 1
     assert "has not begun yet" in capsys.readouterr().err
-    process = subprocess.Popen([sys.executable, "-c", BEATS], cwd=ROOT, text=True)
+    process = subprocess.Popen([sys.executable, "-c", TOUCHING], cwd=ROOT, text=True)
     processes.append(process)
     soon(file.exists)
     long_ago(file)
-    soon(lambda: pulse.main(["900"]) == 0)
+    soon(lambda: liveness.main(["900"]) == 0)
     os.kill(process.pid, signal.SIGSTOP)
     soon(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     long_ago(file)
     capsys.readouterr()
-    assert pulse.main(["900"]) == 1
+    assert liveness.main(["900"]) == 1
     assert "was touched 1000 s ago; 900 s are allowed" in capsys.readouterr().err
     os.kill(process.pid, signal.SIGCONT)
-    soon(lambda: pulse.main(["900"]) == 0)
+    soon(lambda: liveness.main(["900"]) == 0)
 
 
 def long_ago(file: Path) -> None:
@@ -58,5 +58,5 @@ def long_ago(file: Path) -> None:
 
 
 def test_the_probe_loads_no_numerical_library() -> None:
-    code = "import sys, mllm_jax.submit.pulse; assert not {'jax', 'numpy'} & {*sys.modules}"
+    code = "import sys, mllm_jax.submit.liveness; assert not {'jax', 'numpy'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=PATIENCE)

@@ -1,7 +1,7 @@
 """A file that a process touches as long as it lives, for the probes of a container.
 
-    MLLM_JAX_PULSE=/var/run/mllm-jax/pulse python launch.py train ...
-    python -m mllm_jax.submit.pulse 60        # ends with 0 if the file was touched within 60 s
+    MLLM_JAX_LIVENESS_FILE=/var/run/mllm-jax/liveness python launch.py train ...
+    python -m mllm_jax.submit.liveness 60        # ends with 0 if the file was touched within 60 s
 
 A process that is stopped, or whose interpreter is stuck, touches nothing. Processes that wait for
 each other for ever are found by the watch of the processes (`mllm_jax.runtime.peers`).
@@ -17,33 +17,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 #: Name of the environment variable that names the file.
-FILE = "MLLM_JAX_PULSE"
-#: Seconds between two beats.
-BEAT = 5.0
+LIVENESS_VARIABLE = "MLLM_JAX_LIVENESS_FILE"
+#: Seconds after which the file is touched again.
+TOUCH_SECONDS = 5.0
 
 
-def start_pulse() -> None:
+def start_touching() -> None:
     """Touch the file from now on, if the environment names one; the first time before returning.
 
     Raises:
         OSError: the file cannot be made.
     """
-    if FILE in os.environ:
-        # Processes that this one starts have no pulse of their own: it restarts them itself.
-        file = Path(os.environ.pop(FILE))
+    if LIVENESS_VARIABLE in os.environ:
+        # Processes that this one starts touch no file: this one restarts them itself.
+        file = Path(os.environ.pop(LIVENESS_VARIABLE))
         file.touch()
-        threading.Thread(target=_touch_repeatedly, args=(file,), name="pulse", daemon=True).start()
+        threading.Thread(
+            target=_touch_repeatedly, args=(file,), name="liveness", daemon=True
+        ).start()
 
 
 def _touch_repeatedly(file: Path) -> None:
     while True:
-        time.sleep(BEAT)
+        time.sleep(TOUCH_SECONDS)
         file.touch()
 
 
 def main(words: Sequence[str]) -> int:
     """Exit code of a probe: 0 if the file was touched within so many seconds, else 1."""
-    file, seconds = Path(os.environ[FILE]), float(words[0])
+    file, seconds = Path(os.environ[LIVENESS_VARIABLE]), float(words[0])
     try:
         age = time.time() - file.stat().st_mtime
     except FileNotFoundError:
