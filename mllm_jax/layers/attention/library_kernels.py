@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 from jax.experimental.pallas.ops.tpu.splash_attention import (
@@ -17,19 +17,27 @@ from mllm_jax.layers.config.kinds import MaskKind
 
 
 def cudnn_attention(
-    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    tokens: TokenIds,
+    mask: MaskKind,
+    implementation: Literal["cudnn", "xla"] = "cudnn",
 ) -> jax.Array:
     """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
 
     The mask is held in memory, and all pairs of a row are computed, whatever it or a window hides:
     for long rows prefer `pallas_gpu`.
+
+    Args:
+        implementation: what computes it; `xla` takes the same arguments on any platform.
     """
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
         seen = visible_keys(tokens, tokens, mask)[:, None]
         ordered = mask.causal and not mask.spans
         return jax.nn.dot_product_attention(
-            q, k, v, mask=seen, is_causal=ordered, implementation="cudnn"
+            q, k, v, mask=seen, is_causal=ordered, implementation=implementation
         )
 
     return untyped_kernel(kernel)(q, k, v, tokens)

@@ -1,6 +1,5 @@
 """Every attention backend against plain numpy, and what each refuses."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,27 +12,16 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.layers.attention import library_kernels
 from mllm_jax.layers.attention.blockwise import blockwise_attention, find_windows, window_widths
-from mllm_jax.layers.attention.cudnn_stand_in import cudnn_stand_in
-from mllm_jax.layers.attention.dispatch import STAND_IN, compute_attention
-from mllm_jax.layers.attention.limits import LIMITS, AttentionError, check_backend
+from mllm_jax.layers.attention.dispatch import compute_attention
+from mllm_jax.layers.attention.limits import AttentionError, check_backend
 from mllm_jax.layers.attention.masks import TokenIds, to_row_positions
-from mllm_jax.layers.attention.pallas_flash import pallas_flash_attention
 from mllm_jax.layers.attention.reference import reference_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from sharding.collectives import psum
+from tests.layers.attention.mask_cases import BACKENDS, Attend
 from tests.models.towers import quick
 
-Attend = Callable[..., jax.Array]
-
-RUNNABLE: dict[str, Attend] = {
-    "reference": reference_attention,
-    "blockwise": blockwise_attention,
-    "pallas_gpu": partial(pallas_flash_attention, interpret=True),
-    "splash": partial(library_kernels.splash_attention, interpret=True),
-    STAND_IN: cudnn_stand_in,
-}
 TOKENS = 128
 
 
@@ -68,15 +56,12 @@ def inputs(tokens: int, heads: int = 4, kv_heads: int = 2, width: int = 16) -> l
     return [rng.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
-def naive(
-    q: Any, k: Any, v: Any, ids: np.ndarray, causal: bool, window: int | None = None
-) -> np.ndarray:
+def naive(q: Any, k: Any, v: Any, ids: np.ndarray, causal: bool) -> np.ndarray:
     """One query at a time, in float64."""
     out, group = np.zeros(q.shape), q.shape[2] // k.shape[2]
     for row, token, head in np.ndindex(q.shape[:3]):
         seen = ids[row] == ids[row, token]
         seen &= (np.arange(len(seen)) <= token) | (not causal)
-        seen &= np.arange(len(seen)) > token - (window or len(seen))
         keys, values = (x[row, seen, head // group].astype(np.float64) for x in (k, v))
         weights = np.exp(keys @ q[row, token, head] / np.sqrt(q.shape[3]))
         out[row, token, head] = weights @ values / weights.sum()
@@ -107,11 +92,11 @@ def test_reference_takes_any_number_of_tokens(tokens: int) -> None:
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("backend", RUNNABLE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
     q, k, v = inputs(TOKENS)
     ids = segments([30, 31, 90], TOKENS)
-    run = quick(lambda q, k, v: ordered(RUNNABLE[backend])(q, k, v, ids, causal))
+    run = quick(lambda q, k, v: ordered(BACKENDS[backend])(q, k, v, ids, causal))
     before = np.asarray(run(q, k, v))
     for segment in (1, 3, 0):
         inside = (ids == segment)[:, :, None, None]
@@ -123,39 +108,18 @@ def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
 
 @settings(max_examples=10)
 @given(cuts=st.lists(st.integers(1, 67), min_size=1, max_size=8), apart=st.booleans())
-@pytest.mark.parametrize("causal", [True, False])
-def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None:
+@pytest.mark.parametrize(("causal", "window"), [(True, None), (False, None), (True, 30)])
+def test_windows_hide_no_key(
+    causal: bool, window: int | None, cuts: list[int], apart: bool
+) -> None:
     """Gradients too; in rows that are no whole blocks, with segments in pieces."""
     q, k, v = inputs(70)
     ids = segments(cuts, 70)
     if apart:
         ids %= 3
     for ours, theirs in zip(
-        GRADIENTS["blockwise"](q, k, v, ids, causal),
-        GRADIENTS["reference"](q, k, v, ids, causal),
-        strict=True,
-    ):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
-
-
-#: From one that is a single token to one that only the longest segment exceeds.
-@pytest.mark.parametrize("window", [1, 20, 50])
-@pytest.mark.parametrize("backend", RUNNABLE)
-def test_a_window_ends_what_a_token_sees(backend: str, window: int) -> None:
-    q, k, v = inputs(TOKENS)
-    ids = segments([30, 31, 90], TOKENS)
-    found = quick(lambda q, k, v: ordered(RUNNABLE[backend])(q, k, v, ids, True, window))(q, k, v)
-    np.testing.assert_allclose(found, naive(q, k, v, ids, True, window), atol=1e-5)
-
-
-@pytest.mark.parametrize("window", [7, 30])
-def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
-    """Windows of segments and of tokens hide no key together, in gradients too."""
-    q, k, v = inputs(70)
-    ids = segments([3, 50, 60], 70)
-    for ours, theirs in zip(
-        GRADIENTS["blockwise"](q, k, v, ids, True, window),
-        GRADIENTS["reference"](q, k, v, ids, True, window),
+        GRADIENTS["blockwise"](q, k, v, ids, causal, window),
+        GRADIENTS["reference"](q, k, v, ids, causal, window),
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
@@ -180,7 +144,7 @@ def test_windows_are_as_wide_as_segments_need() -> None:
     assert found.key.tolist() == [0, 8, 13, 21, 29, 37, 48, 48]
 
 
-@pytest.mark.parametrize("backend", ["blockwise", "pallas_gpu", "splash", STAND_IN])
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "reference"])
 def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
     """Heads on two devices, in a scan with recomputation, with checked types; gradients too."""
     arrays = inputs(TOKENS)
@@ -195,7 +159,7 @@ def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
         return psum(jnp.sum(jnp.sin(q) * (ids > 0)[:, :, None, None]), axes)
 
     sharded = jax.shard_map(
-        jax.value_and_grad(partial(loss, RUNNABLE[backend], ("tensor",))),
+        jax.value_and_grad(partial(loss, BACKENDS[backend], ("tensor",))),
         mesh=jax.make_mesh((2,), ("tensor",), (AxisType.Auto,), devices=jax.devices()[:2]),
         in_specs=([heads] * 3, P()),
         out_specs=(P(), [heads] * 3),
@@ -210,14 +174,20 @@ def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
         np.testing.assert_allclose(a, b, atol=2e-4)
 
 
-@pytest.mark.parametrize("backend", ["pallas_gpu", "splash"])
-def test_kernels_trace_inside_shard_map(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "mask"),
+    [
+        ("pallas_gpu", MaskKind()),
+        *[("splash", mask) for mask in (MaskKind(), MaskKind(causal=False), MaskKind(window=100))],
+    ],
+)
+def test_kernels_trace_inside_shard_map(backend: str, mask: MaskKind) -> None:
     heads = P(None, None, "tensor")
     arrays = [jax.ShapeDtypeStruct((2, 256, n, 64), jnp.bfloat16) for n in (4, 2, 2)]
 
     def loss(arrays: Any, ids: jax.Array) -> jax.Array:
         q, k, v = arrays
-        out = compute_attention(q, k, v, TokenIds(ids), MaskKind(), backend)
+        out = compute_attention(q, k, v, TokenIds(ids), mask, backend)
         return psum(jnp.sum(out.astype(jnp.float32)), ("tensor",))
 
     sharded = jax.shard_map(
@@ -256,7 +226,3 @@ def test_attention_refuses_shapes_at_the_call() -> None:
     q, k, v = (jnp.asarray(x) for x in inputs(100))
     with pytest.raises(AttentionError, match="100 tokens"):
         compute_attention(q, k, v, TokenIds(jnp.ones((2, 100), jnp.int32)), MaskKind(), "splash")
-
-
-def test_every_backend_is_described() -> None:
-    assert set(RUNNABLE) - {STAND_IN} | {"cudnn"} == set(LIMITS)

@@ -1,6 +1,12 @@
-"""The GPU kernels on a GPU, against the reference in bfloat16: `pytest -m gpu`."""
+"""The GPU kernels on a GPU: `pytest -m gpu`.
+
+The cases of `mask_cases`, of every field of a mask, and longer rows against the reference, both in
+bfloat16.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +14,20 @@ import numpy as np
 import pytest
 
 from benchmarks.cases.attention import LIMIT, AttentionCase
+from mllm_jax.layers.attention.dispatch import compute_attention
 from mllm_jax.layers.config.kinds import MaskKind
+from tests.layers.attention.mask_cases import MASKS, check_mask, name_of
 
 CASE = AttentionCase()
 BACKENDS = ("cudnn", "pallas_gpu")
-#: Whether a row is causal, and its window.
-KINDS = ((True, None), (False, None), (True, 100))
+#: Masks of rows of several blocks.
+LONG = (
+    MaskKind(),
+    MaskKind(causal=False),
+    MaskKind(window=100),
+    MaskKind(chunk=100),
+    MaskKind(window=100, spans=True),
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -23,39 +37,45 @@ pytestmark = [
 ]
 
 
-def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-    return CASE.make_program(backend, MaskKind(causal))(arrays)
+def run(backend: str, mask: MaskKind, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+    return CASE.make_program(backend, mask)(arrays)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=name_of)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_outputs_and_gradients_are_those_of_the_written_mask(backend: str, mask: MaskKind) -> None:
+    check_mask(partial(compute_attention, backend=backend), mask, LIMIT, "bfloat16")
 
 
 @pytest.mark.parametrize("width", [64, 128])
-@pytest.mark.parametrize(("causal", "window"), KINDS)
+@pytest.mark.parametrize("mask", LONG, ids=name_of)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_outputs_and_gradients_are_those_of_the_reference(
-    backend: str, causal: bool, window: int | None, width: int
+    backend: str, mask: MaskKind, width: int
 ) -> None:
     case = AttentionCase(width=width)
-    ways = (case.make_program(name, MaskKind(causal, window)) for name in (backend, "reference"))
+    ways = (case.make_program(name, mask) for name in (backend, "reference"))
     found, expected = (way(case.inputs()) for way in ways)
     assert max(case.relative_errors(found, expected)) < LIMIT
 
 
-@pytest.mark.parametrize(("causal", "window"), KINDS)
-def test_two_runs_are_equal_bit_by_bit(causal: bool, window: int | None) -> None:
+@pytest.mark.parametrize("mask", LONG, ids=name_of)
+def test_two_runs_are_equal_bit_by_bit(mask: MaskKind) -> None:
     case = AttentionCase(width=128)
-    way = case.make_program("pallas_gpu", MaskKind(causal, window))
+    way = case.make_program("pallas_gpu", mask)
     for first, second in zip(*(jax.tree.leaves(way(case.inputs())) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
 
 
-@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("mask", LONG[:2], ids=name_of)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
+def test_a_segment_does_not_reach_others(backend: str, mask: MaskKind) -> None:
     ids = CASE.segment_ids
-    before, slopes = run(backend, causal, CASE.inputs())
+    before, slopes = run(backend, mask, CASE.inputs())
     for segment in (1, 3, 0):
         inside = (ids == segment)[:, :, None, None]
         changed = [jnp.where(inside, 5 * x + 1, x) for x in CASE.inputs()]
-        after, changed_slopes = run(backend, causal, changed)
+        after, changed_slopes = run(backend, mask, changed)
         others = (ids != segment) & (ids > 0)
         assert np.isfinite(np.asarray(after, np.float32)).all()
         pairs = zip([before, *slopes], [after, *changed_slopes], strict=True)

@@ -177,13 +177,11 @@ H100 = jax.sharding.AbstractMesh(
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
 @pytest.mark.parametrize("width", SIZES)
 def test_triton_has_a_rule_for_every_operation(width: int) -> None:
+    """Those of every field that kernels compute, as the others are ids."""
+
     def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
-        out, pull = jax.vjp(
-            lambda q, k, v: pallas_flash_attention(q, k, v, TokenIds(ids), MaskKind(window=200)),
-            q,
-            k,
-            v,
-        )
+        rest = TokenIds(ids, spans=ids), MaskKind(window=200, spans=True)
+        out, pull = jax.vjp(lambda q, k, v: pallas_flash_attention(q, k, v, *rest), q, k, v)
         return out, *pull(out)
 
     arrays = [jax.ShapeDtypeStruct((2, 256, heads, width), jnp.bfloat16) for heads in (4, 2, 2)]
