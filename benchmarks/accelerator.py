@@ -237,9 +237,9 @@ def _report_figures(
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
     backbone = config.model.backbone
-    lengths = {backbone: _segment_lengths(batch.decoder.segment_ids)}
-    for name, rows in batch.encoders.items():
-        lengths[name] = _segment_lengths(np.abs(rows.segment_ids))
+    lengths = {
+        name: _segment_lengths(np.abs(rows.segment_ids)) for name, rows in batch.rows.items()
+    }
     count, flops = len(setting.devices), model_flops(config.model, lengths)
     size = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens"
     note = f"{size}, {_format_counts(config)}"
@@ -268,10 +268,10 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
     ]
     batch = max(drawn, key=_count_used)
     half = -(-data.budgets["tokens"] // 2)
-    places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.decoder.inputs.shape)
-    learnt = batch.decoder.next_token
+    places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.text_rows.inputs.shape)
+    learnt = batch.text_rows.next_token
     decoder = replace(
-        batch.decoder,
+        batch.text_rows,
         segment_ids=(places // half + 1).astype(np.int32),
         positions=(places % half).astype(np.int32)[..., None],
         index=(places % half).astype(np.int32),
@@ -282,7 +282,8 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
 
 def _count_used(batch: PackedBatch) -> float:
     """Positions of encoders that hold media."""
-    return sum(float(np.count_nonzero(rows.segment_ids)) for rows in batch.encoders.values())
+    media = (batch.rows[name] for name in batch.text_rows.merges)
+    return sum(float(np.count_nonzero(rows.segment_ids)) for rows in media)
 
 
 def _segment_lengths(segment_ids: np.ndarray) -> list[int]:

@@ -280,7 +280,7 @@ def _text_step(config: ExperimentConfig) -> Callable[[], Any]:
         }
     )
     batches = [
-        PackedBatch({config.model.backbone: replace(batch.decoder, merges={})})
+        PackedBatch({config.model.backbone: replace(batch.text_rows, merges={})})
         for batch in make_microbatches(config, images_of_row(config))
     ]
     return on_every_device(without_placement(alone), batches)

@@ -87,6 +87,12 @@ class ModuleRows:
     targets: Mapping[str, Targets] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
+    def array(self, name: str) -> Array:
+        """One of `arrays`. Raises KeyError with the names that there are."""
+        if name not in self.arrays:
+            raise KeyError(f"rows have no array {name}; valid: {', '.join(self.arrays) or 'none'}")
+        return self.arrays[name]
+
     @property
     def next_token(self) -> NextTokenTargets:
         """What is learnt of the next token, in rows of a model that writes."""
@@ -112,17 +118,11 @@ class PackedBatch:
     places: Mapping[str, Array] | None = None
 
     @property
-    def text(self) -> str:
+    def text_name(self) -> str:
         """Name of the module that takes the text: its rows alone have an index."""
         return next(name for name, rows in self.rows.items() if rows.index is not None)
 
     @property
-    def decoder(self) -> ModuleRows:
-        """The rows of the module that takes the text."""
-        return self.rows[self.text]
-
-    @property
-    def encoders(self) -> Mapping[str, ModuleRows]:
-        """The rows of the encoders, by bucket."""
-        text = self.text
-        return {name: rows for name, rows in self.rows.items() if name != text}
+    def text_rows(self) -> ModuleRows:
+        """The rows of the module that takes the text; their `merges` name the other buckets."""
+        return self.rows[self.text_name]

@@ -103,7 +103,7 @@ class BatchArrays:
 
     def write_text(self, placement: SamplePlacement, example: Example) -> None:
         """Write a sample into its decoder row, with the places where its media are merged."""
-        name, decoder = self._text.name, self.batch.decoder
+        name, decoder = self._text.name, self.batch.text_rows
         row, count = self._local[name][placement.row], placement.lengths.total(name)
         spans = text_spans(placement.lengths, self._capacity.media)
         self._text.write(decoder, row, placement.start, placement.segment, count, spans)
@@ -136,8 +136,8 @@ def mask_sample(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacem
     """
     if placement.row not in rows:
         return
-    decoder, start = batch.decoder, placement.start
-    count = placement.lengths.total(batch.text)
+    decoder, start = batch.text_rows, placement.start
+    count = placement.lengths.total(batch.text_name)
     place = list(rows).index(placement.row), slice(start, start + count)
     plain = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
     for array in (*plain, *decoder.arrays.values()):
@@ -276,9 +276,7 @@ class BatchAssembler:
                 medium = self._processor.read_medium(sample, encoder, index, lengths)
             except SampleError as error:
                 errors.append(error)
-                medium = blank(
-                    self._processor.encoders[encoder], placement.lengths.of(name)[number]
-                )
+                medium = blank(self._processor.media[encoder], placement.lengths.of(name)[number])
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]

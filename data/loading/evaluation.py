@@ -226,6 +226,6 @@ def slot_of(placement: SamplePlacement, processor: Processor) -> PromptSlot:
     """The place of a prompt that was laid out."""
     buckets = (processor.specs[name] for name, media in placement.media.items() if media)
     encoders = tuple(dict.fromkeys(bucket.module for bucket in buckets))
-    count = placement.lengths.total(processor.tokens.name)
+    count = placement.lengths.total(processor.text.name)
     place = placement.row, placement.start, count, placement.segment
     return PromptSlot(placement.index, *place, encoders)

@@ -300,7 +300,7 @@ class _PartExchange:
         """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
             sender = self._group.reader_of(p.position, self._hosts)
-            for host in self._owners[self._processor.tokens.module, p.row]:
+            for host in self._owners[self._processor.text.module, p.row]:
                 yield _SamplePart(p, None, 0, sender, host)
             for name, media in p.media.items():
                 for number, (row, _, _) in enumerate(media):
@@ -319,13 +319,13 @@ class _PartExchange:
         """Words of a part."""
         lengths = part.placement.lengths
         if part.bucket is None:
-            return 3 * lengths.total(self._processor.tokens.name)
+            return 3 * lengths.total(self._processor.text.name)
         return words_of(*self._medium_spec(part))
 
     def _medium_spec(self, part: _SamplePart) -> tuple[MediaRowSpec, MediumLengths]:
         """The description of a medium's rows, and the medium's lengths."""
         assert part.bucket is not None
-        spec = self._processor.encoders[self._processor.specs[part.bucket].module]
+        spec = self._processor.media[self._processor.specs[part.bucket].module]
         return spec, part.placement.lengths.of(part.bucket)[part.number]
 
     def write_part(self, arrays: BatchArrays, part: _SamplePart, words: Words) -> None:
@@ -336,7 +336,7 @@ class _PartExchange:
             medium = medium_of(spec, words, measured)
             arrays.write_medium(part.placement, part.bucket, part.number, medium)
             return
-        name = self._processor.tokens.name
+        name = self._processor.text.name
         tokens, targets, weight = words.reshape(3, lengths.total(name))
         example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts, name)
         arrays.write_text(part.placement, example)

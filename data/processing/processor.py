@@ -80,8 +80,8 @@ class Processor:
     Attributes:
         longest, targets: as given.
         specs: descriptions of all rows by the name of the bucket, that of the text first.
-        tokens: that of the text.
-        encoders: those of whole encoders, by name.
+        text: that of the text.
+        media: those of all media of a module, by the module's name.
 
     Raises:
         DataError: a tokenizer, chat template or processor cannot be used or does not fit the
@@ -96,18 +96,18 @@ class Processor:
         targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
         released: ReleasedProcessors = NO_CLASSES,
     ) -> None:
-        self.config, self.longest, self.tokens = config, longest, text_of(specs)
+        self.config, self.longest, self.text = config, longest, text_of(specs)
         self.targets, media = dict(targets), media_of(specs)
-        self.specs: dict[str, RowSpec] = {spec.name: spec for spec in (self.tokens, *media)}
-        self.encoders = {spec.module: spec.of_module for spec in media}
-        self._routes = MediaRoutes(config, self.encoders)
+        self.specs: dict[str, RowSpec] = {spec.name: spec for spec in (self.text, *media)}
+        self.media = {spec.module: spec.of_module for spec in media}
+        self._routes = MediaRoutes(config, self.media)
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
         files = read_files(config, released)
         self.chat = make_chat(config, list(self._routes.by_kind), files)
         self._processors: dict[tuple[str, Kind], MediaProcessor] = {}
-        for name, spec in self.encoders.items():
+        for name, spec in self.media.items():
             reader = files.make_reader(config, spec) if files else None
             for kind in spec.kinds:
                 processor = MEDIA_TYPES[kind].make_processor(config, spec, reader)
@@ -121,7 +121,7 @@ class Processor:
             for kind, section in self.config.media.items()
             if counts(kind, self._routes.by_kind)
         }
-        encoders = [[spec.kind, spec.length_fields()] for spec in self.encoders.values()]
+        encoders = [[spec.kind, spec.length_fields()] for spec in self.media.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
@@ -142,7 +142,7 @@ class Processor:
     @property
     def module_specs(self) -> tuple[RowSpec, ...]:
         """Descriptions of the rows of all modules, that of the text first."""
-        return (self.tokens, *self.encoders.values())
+        return (self.text, *self.media.values())
 
     @property
     def is_drawn(self) -> bool:
@@ -151,7 +151,7 @@ class Processor:
 
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` are merged."""
-        return self.chat.placeholder_id(self.encoders[encoder].kind)
+        return self.chat.placeholder_id(self.media[encoder].kind)
 
     # ------------------------------------------------------------------ lengths, examples
 
@@ -190,7 +190,7 @@ class Processor:
 
     def _lengths_of(self, tokens: int, media: Measured, text: _Text) -> Lengths:
         """Lengths of a sample of so many tokens."""
-        return Lengths({self.tokens.module: (MediumLengths(tokens),), **media}, text.starts)
+        return Lengths({self.text.module: (MediumLengths(tokens),), **media}, text.starts)
 
     def process(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """Read the media and build the example.
@@ -267,7 +267,7 @@ class Processor:
         Raises:
             LengthError: the text has other lengths than `expected`.
         """
-        media = {name: expected.of(name) for name in self.encoders if expected.of(name)}
+        media = {name: expected.of(name) for name in self.media if expected.of(name)}
         text = self._tokenize_sample(sample, media)
         example = self._make_example(sample, text, {})
         return _check_lengths(
@@ -304,7 +304,7 @@ class Processor:
             raise LengthError(
                 sample.name,
                 f"medium {number} of {encoder} was measured as {measured.entries} entries on "
-                f"{', '.join(self.encoders[encoder].axes)} but has {medium.entries}",
+                f"{', '.join(self.media[encoder].axes)} but has {medium.entries}",
             )
         return medium
 
@@ -335,13 +335,13 @@ class Processor:
         if NEXT_TOKEN in self.targets:
             return replace(self._shift_targets(text, media), values=values)
         ids = np.array(text.ids, np.int32)
-        weights, module = np.zeros(len(ids), np.float32), self.tokens.module
+        weights, module = np.zeros(len(ids), np.float32), self.text.module
         return Example(ids, np.zeros_like(ids), weights, media, text.starts, module, values)
 
     def _shift_targets(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
         """The example in which every token but the last is an input, and the next its target."""
         ids = np.array(text.ids, np.int32)
-        weight, module = np.array(text.learnt[1:], np.float32), self.tokens.module
+        weight, module = np.array(text.learnt[1:], np.float32), self.text.module
         return Example(ids[:-1], ids[1:], weight, media, text.starts, module)
 
     # ---- media and text --------------------------------------------------------------------------

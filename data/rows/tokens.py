@@ -137,7 +137,7 @@ class TokenSpec(RowSpec):
         if SPAN_IDS in self.ids:
             for span in spans:
                 first = start + span.start
-                rows.arrays[SPAN_IDS][row, first : first + span.count] = first + 1
+                rows.array(SPAN_IDS)[row, first : first + span.count] = first + 1
 
     def _make_positions(self, tokens: int, spans: Sequence[TextSpan]) -> NDArray[np.int32]:
         """Positions `[tokens, axes]`. Raises ValueError: the writer returns another shape."""

@@ -42,10 +42,10 @@ def _keep_media(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) ->
     """A microbatch with the media of some rows of each bucket alone."""
     batch = deepcopy(batch)
     places_of_bucket = {}
-    for bucket, (name, module_rows) in enumerate(batch.encoders.items()):
+    for bucket, (name, index) in enumerate(batch.text_rows.merges.items()):
+        module_rows, places = batch.rows[name], (batch.places or {})[name]
         rows = len(module_rows.segment_ids)
         outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
-        index, places = batch.decoder.merges[name], (batch.places or {})[name]
         for row in (row for row in range(rows) if not holds(bucket, m, row)):
             module_rows.segment_ids[row] = 0
             index[(index >= 0) & (index // outputs == row)] = -1

@@ -129,22 +129,22 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
         A batch that lists its `runs`, and the `places` of its media.
     """
     rng = np.random.default_rng(seed)
-    rows = len(batch.decoder.inputs)
+    rows = len(batch.text_rows.inputs)
     encoders, merges, runs, places = {}, {}, {}, {}
-    for name, module_rows in batch.encoders.items():
+    for name, index in batch.text_rows.merges.items():
+        module_rows = batch.rows[name]
         order = rng.permutation(rows)
         outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
         encoders[name] = of_names(
             {key: array[order] for key, array in by_name(module_rows).items()}
         )
-        index = batch.decoder.merges[name]
         row, offset = np.divmod(index, outputs)
         moved = np.argsort(order)[row] * outputs + offset
         merges[name] = np.where(index >= 0, moved, -1).astype(np.int32)
         runs[name] = runs_of(merges[name], outputs)
         places[name] = (batch.places or {})[name].copy()
         places[name][:, 0] = np.argsort(order)[places[name][:, 0]]
-    decoder = replace(batch.decoder, merges=merges)
+    decoder = replace(batch.text_rows, merges=merges)
     return PackedBatch({model.backbone: decoder, **encoders}, runs, places)
 
 

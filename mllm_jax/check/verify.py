@@ -235,7 +235,7 @@ def make_gradient_function(
     devices = jax.local_devices()[:1] if single_device else None
     how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
     step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
-    rows = len(microbatches[0].decoder.inputs)
+    rows = len(microbatches[0].text_rows.inputs)
     chosen = local_rows(step, rows)
 
     def placed_batch(microbatches: Sequence[PackedBatch]) -> Batch:

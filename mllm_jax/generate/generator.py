@@ -160,7 +160,7 @@ class AnswerGenerator:
                 raise error
             replies[index] = AnswerReply(source.name(index), None, error=str(error.fault))
 
-        text = self.processor.tokens.module
+        text = self.processor.text.module
         unanswered = [index for index in range(len(source)) if index not in known_replies]
         fitting = [
             prompt
@@ -198,7 +198,7 @@ class AnswerGenerator:
         longest, key = model.backbone_config.max_positions, self.config.model_key(model.backbone)
         try:
             lengths = self.processor.measure_prompt(source[index, 0], answered=False)
-            tokens = lengths.total(self.processor.tokens.module)
+            tokens = lengths.total(self.processor.text.module)
             if tokens > longest:
                 text = (
                     f"the prompt has {tokens} tokens, above the {longest} of "

@@ -92,7 +92,7 @@ def embed_patches(
 
 def patches_of(rows: ModuleRows, view: MeshView) -> tuple[jax.Array, jax.Array, jax.Array]:
     """This rank's share of the patches, of their positions and of the sizes of their images."""
-    full = rows.inputs, rows.positions, rows.arrays["sizes"]
+    full = rows.inputs, rows.positions, rows.array("sizes")
     inputs, positions, sizes = (shard_slice(array, view.sequence_axes, dim=1) for array in full)
     return inputs, positions, sizes
 

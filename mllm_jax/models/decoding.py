@@ -126,7 +126,7 @@ class CachedDecoder(multimodal.ShardedModule):
 
     def token_ids(self, rows: ModuleRows) -> TokenIds:
         """What masks compare of tokens, as the cache holds it."""
-        spans = rows.arrays[SPAN_IDS] if self.reads_spans else None
+        spans = rows.array(SPAN_IDS) if self.reads_spans else None
         return TokenIds(rows.segment_ids, rows.index, spans)
 
     @property

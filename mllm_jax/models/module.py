@@ -302,7 +302,7 @@ class ShardedModule:
             outputs.append(connect_layer(name, hidden, norm))
         combined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
         if "taps" in rows.arrays:
-            combined = mix_taps(combined, rows.arrays["taps"], rows.arrays["shares"], self.view)
+            combined = mix_taps(combined, rows.array("taps"), rows.array("shares"), self.view)
         return _pad_features(combined, self.config.layer_inputs - len(names), 1 + len(names))
 
     def _select_media(self, select: Select, x: jax.Array, segment_ids: jax.Array) -> jax.Array:

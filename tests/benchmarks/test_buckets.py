@@ -56,9 +56,10 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Buck
         (plan,) = way.plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
         assert len(plan.placements) == len(buckets.MEDIANS)
         batch = buckets.batch_of(way, plan)
-        filled = sum(int(np.count_nonzero(b.segment_ids)) for b in batch.encoders.values())
+        merges = batch.text_rows.merges
+        filled = sum(int(np.count_nonzero(batch.rows[name].segment_ids)) for name in merges)
         assert filled == sum(buckets.MEDIANS) * median_positions(config)
-        landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
+        landed = [np.count_nonzero(m >= 0) for m in merges.values()]
         assert sum(landed) == sum(buckets.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
     (plan,) = ways["buckets"].plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)

@@ -94,7 +94,7 @@ def test_ours_has_the_samples_of_the_same_order(folder):
     order, state = PaddedBatches(SAMPLES, written.train.seed, BATCH).order, steps[-1].state
     assert state.position > 2 * SAMPLES
     assert state.carry
-    decoders = (step.batch.decoder for step in steps)
+    decoders = (step.batch.text_rows for step in steps)
     read = Counter(text for own in decoders for text in texts(own.inputs, own.segment_ids))
     known = all_texts(reader)
     waiting = Counter(known[order[p][0]] for p in state.carry)

@@ -30,12 +30,12 @@ def places_of(batch: PackedBatch) -> Mapping[str, NDArray[np.int64]]:
 @pytest.mark.parametrize("name", LOADS)
 def test_media_go_with_their_places_and_outputs(name: str) -> None:
     for m, batch in enumerate(held(name)):
-        for bucket, (encoder, own) in enumerate(batch.encoders.items()):
+        for bucket, (encoder, index) in enumerate(batch.text_rows.merges.items()):
+            own = batch.rows[encoder]
             rows = {row for row in range(ROWS) if LOADS[name](bucket, m, row)}
             assert set(np.flatnonzero(own.segment_ids.any(1)).tolist()) == rows
             assert set(places_of(batch)[encoder][:, 0].tolist()) == rows
             outputs = own.segment_ids.shape[1] // small_model().encoder(encoder).reduction
-            index = batch.decoder.merges[encoder]
             assert set((index[index >= 0] // outputs).tolist()) <= rows
 
 

@@ -65,8 +65,8 @@ loaders = (
 )
 one, other = (next(loader).batch for loader in loaders)
 np.testing.assert_equal(asdict(one), asdict(other))
-assert one.rows["points"].arrays["radius"].any()
-assert (one.decoder.merges["points"] >= 0).any()
+assert one.rows["points"].array("radius").any()
+assert (one.text_rows.merges["points"] >= 0).any()
 sketched = empty_rows(clouds, 1, 16)
 write_medium(sketched, clouds, 0, 0, 1, clouds.sketch(np.random.default_rng(0), 3))
 assert clouds.merged_outputs_mask(sketched).tolist() == [[True, True, True, False]]
@@ -196,7 +196,7 @@ def check(microbatch, source, processor, epochs):
         (row, start, _), offsets = placement.media["graphs"][0], placement.offsets["graphs"][0]
         packed = read_medium(encoder, spec, row, start, lengths, offsets)
         np.testing.assert_equal(packed.arrays, medium.arrays)
-        edges = encoder.arrays["edges"][row, offsets[0] : offsets[0] + lengths.entries[0]]
+        edges = encoder.array("edges")[row, offsets[0] : offsets[0] + lengths.entries[0]]
         assert ((start <= edges) & (edges < start + lengths.count)).all()
         used[row] += lengths.count, lengths.entries[0]
     assert (used <= (96, 70)).all(), used

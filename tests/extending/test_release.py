@@ -180,7 +180,7 @@ def test_the_folder_says_how_images_and_positions_are_written(processor: Process
     assert [len(medium.inputs) for medium in media] == [8, 3, 2]
     batch, placements = packed(processor, examples, [0, 0])
     first, second = (
-        batch.decoder.positions[0, at.start : at.start + at.lengths.total("decoder")]
+        batch.text_rows.positions[0, at.start : at.start + at.lengths.total("decoder")]
         for at in placements
     )
     image = examples[1].starts["vision"][0]
@@ -213,7 +213,7 @@ def test_packed_samples_are_as_if_alone(processor: Processor) -> None:
     assert result.loss_error < 1e-6, result
     assert {*result.worst} == {"decoder", "vision"}
     assert max(result.worst.values()) < 2e-5, result
-    rows = one_row.decoder
+    rows = one_row.text_rows
     straight = replace(rows, positions=np.repeat(np.asarray(rows.index)[..., None], 3, axis=-1))
     loss, _ = step([replace(one_row, rows={**one_row.rows, "decoder": straight})])
     assert abs(float(loss) - float(step([one_row])[0])) > 1e-5

@@ -77,7 +77,7 @@ def test_packed_equals_alone() -> None:
 def test_what_masks_and_rotations_read_decides_the_loss() -> None:
     """Else the comparisons above would compare models without them."""
     whole = batch([(0, 0), (0, 13)])
-    rows = whole.decoder
+    rows = whole.text_rows
     assert rows.index is not None
     loss, _ = on_one_device()([whole] * 2)
     for changed in (
@@ -91,7 +91,7 @@ def test_what_masks_and_rotations_read_decides_the_loss() -> None:
 
 def test_a_pipeline_with_context_ranks_is_one_device() -> None:
     batches = [synthetic_batch(model(), 2, TOKENS, {}, seed) for seed in range(MICROBATCHES)]
-    assert all(own.decoder.arrays["span_ids"].any() for own in batches)
+    assert all(own.text_rows.array("span_ids").any() for own in batches)
     plan = {"decoder": ParallelPlan(stage=2, context=2)}
     pipeline = PipelinePlan(interleaved_schedule(2, 1, MICROBATCHES))
     found = loss_and_gradients(model(), plan, parameters(), batches, pipeline)

@@ -86,7 +86,7 @@ def test_samples_of_all_objectives_are_learnt() -> None:
     """Several edges of a module add to its gradients."""
     weights = dict.fromkeys(OBJECTIVES, 0.0)
     for batch in batches():
-        for name, targets in batch.decoder.targets.items():
+        for name, targets in batch.text_rows.targets.items():
             weights[name] += targets.weights.sum()
     assert min(weights.values()) > 4, weights
     gradients = on_one_device()[1]

@@ -81,7 +81,7 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     one = example(family, chat, config)
     media = next(iter(one.media.values()), ())
     batch, _ = packed([one], config, BUDGETS[family], [0], [[0] * len(media)])
-    (name,), rows = config.encoders, batch.decoder
+    (name,), rows = config.encoders, batch.text_rows
     outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)

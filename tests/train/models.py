@@ -80,11 +80,11 @@ def small_model(
 
 def without_media(batch: PackedBatch, buckets: Collection[str]) -> PackedBatch:
     """The batch without the media of some buckets; their inputs are as they were."""
-    merges, places = dict(batch.decoder.merges), dict(batch.places or {})
+    merges, places = dict(batch.text_rows.merges), dict(batch.places or {})
     rows = dict(batch.rows)
     for name in buckets:
         rows[name] = replace(rows[name], segment_ids=np.zeros_like(rows[name].segment_ids))
         merges[name] = np.full_like(merges[name], -1)
         places[name] = places[name][:0]
-    rows[BACKBONE] = replace(batch.decoder, merges=merges)
+    rows[BACKBONE] = replace(batch.text_rows, merges=merges)
     return replace(batch, rows=rows, places=places)

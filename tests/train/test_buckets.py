@@ -200,10 +200,7 @@ def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> N
     source = make_source(by_cost.data, "heldout")
     indices = heldout_indices(source, None)
     batches = example_batches(source, own.processor, by_cost.data, rows, indices)
-    ids = [
-        {name: arrays.segment_ids for name, arrays in batch.batch.encoders.items()}
-        for batch in batches
-    ]
+    ids = [{name: rows.segment_ids for name, rows in batch.batch.rows.items()} for batch in batches]
     # At the highest cut all of them would be short.
     assert any(own_ids["long"].any() for own_ids in ids)
     for own_ids in ids:

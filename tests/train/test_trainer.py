@@ -192,7 +192,7 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     loader = open_loader(experiment, progress.loader)
     batch = next(loader).batch
     loader.close()
-    batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
+    batch.text_rows.targets[NEXT_TOKEN].weights[:] = 0
     new, scalars = experiment.step.update(state, place_microbatches([batch], experiment.step))
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0

@@ -301,7 +301,7 @@ def _list_samples(
         for placement in sorted(microbatch.stats.placements, key=lambda p: (p.row, p.segment)):
             name, index = source.name(placement.index), placement.index
             member = _member_name(source, index, config)
-            text, weights = microbatch.batch.text, targets_of(microbatch).weights
+            text, weights = microbatch.batch.text_name, targets_of(microbatch).weights
             learnt = int(_slice_sample(weights, placement, text).sum())
             yield SeenSample(number, name, member, at, placement, learnt, text, faults.get(name))
             number += 1
@@ -316,7 +316,7 @@ def _member_name(source: Source, index: int, config: ExperimentConfig) -> str:
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:
     """What the decoder learns to write in a microbatch; nothing, if it learns something else."""
-    decoder = microbatch.batch.decoder
+    decoder = microbatch.batch.text_rows
     if NEXT_TOKEN in decoder.targets:
         return decoder.next_token
     return NextTokenTargets(
@@ -347,8 +347,8 @@ def _list_tokens(
 ) -> Iterator[SeenToken]:
     """The tokens of a sample; the last one is a target alone."""
     learning = targets_of(microbatch)
-    arrays = microbatch.batch.decoder.inputs, learning.labels, learning.weights
-    text = microbatch.batch.text
+    arrays = microbatch.batch.text_rows.inputs, learning.labels, learning.weights
+    text = microbatch.batch.text_name
     ids, targets, weight = (_slice_sample(array, placement, text) for array in arrays)
     all_ids = [*ids.tolist(), int(targets[-1])]
     learnt = [False, *(weight > 0).tolist()]
@@ -370,7 +370,7 @@ def _media_spans(
     """Tokens of media: by the first one, buckets whose outputs are merged there, and the count."""
     spans: dict[int, tuple[list[str], int]] = {}
     for bucket, starts in placement.lengths.starts.items():
-        spec = processor.encoders[processor.specs[bucket].module]
+        spec = processor.media[processor.specs[bucket].module]
         for start, medium in zip(starts, placement.lengths.of(bucket), strict=True):
             names, _ = spans.get(start, ([], 0))
             spans[start] = [*names, bucket], len(spec.in_text(medium, 0))
@@ -383,7 +383,7 @@ def _list_media(
     """The media of a sample, as they lie in the rows of their buckets."""
     sample = source[placement.key]
     for bucket, places in placement.media.items():
-        spec = processor.encoders[processor.specs[bucket].module]
+        spec = processor.media[processor.specs[bucket].module]
         rows, media = microbatch.batch.rows[bucket], placement.lengths.of(bucket)
         for number, ((row, start, _), measured) in enumerate(zip(places, media, strict=True)):
             offsets = placement.offsets[bucket][number] if spec.axes else ()

@@ -171,8 +171,8 @@ class DecodingPrograms:
             most: largest limit that there can be: the length of the answers' arrays.
             sampling: how tokens are chosen.
         """
-        arrays = {**batch.decoder.arrays, **columns.arrays}
-        prompts = replace(batch.decoder, arrays=arrays)
+        arrays = {**batch.text_rows.arrays, **columns.arrays}
+        prompts = replace(batch.text_rows, arrays=arrays)
         placed = place_microbatches(
             [replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step
         )

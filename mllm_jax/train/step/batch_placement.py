@@ -79,7 +79,7 @@ def place_batch(
     every = [*microbatches, *next_microbatches]
     views, view = program.views, program.grid.backbone
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
-    local = len(every[0].decoder.inputs)
+    local = len(every[0].text_rows.inputs)
     total = _total_rows(rows, view.degree_of(view.batch_axes), local)
     ragged = is_ragged(step.mesh, view.position_axes)
     placed_tables = tables or program.placed_schedule

@@ -61,7 +61,7 @@ class BucketRoutes:
             size: rows of the encoder's microbatches, and outputs of a row.
             view, target: views of the bucket and of the decoder.
         """
-        tokens = microbatches[0].decoder.inputs.shape[1]
+        tokens = microbatches[0].text_rows.inputs.shape[1]
         sides = RouteSide(view, *size), RouteSide(target, rows, tokens)
         runs = [_runs_of_pair(microbatches, name, pair) for pair in pairs]
         routes = [Routes.build(*sides, runs_of_pair, ragged) for runs_of_pair in runs]

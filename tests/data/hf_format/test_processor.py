@@ -183,7 +183,7 @@ def test_measured_is_processed(
     assert example.lengths == measured == processor.process_unchecked(sample).lengths
     assert processor.process_text(sample, measured).tokens.tolist() == example.tokens.tolist()
     assert processor.process_prompt(sample).lengths == processor.measure_prompt(sample)
-    for name in processor.encoders:
+    for name in processor.media:
         for number, length in enumerate(measured.of(name)):
             assert processor.read_medium(sample, name, number, measured).lengths == length
 
@@ -242,7 +242,7 @@ def test_the_loader_packs_what_is_processed(family: str, lengths: str) -> None:
     samples = list(stored_samples(family).values())
     source, seen = ListSource(samples), set()
     for batch in batches(source, processor, config, lengths):
-        tokens, segments = batch.decoder.inputs, batch.decoder.segment_ids
+        tokens, segments = batch.text_rows.inputs, batch.text_rows.segment_ids
         for row in range(len(tokens)):
             for segment in range(1, segments[row].max() + 1):
                 seen.add(tuple(tokens[row, segments[row] == segment].tolist()))
@@ -275,7 +275,7 @@ def test_prompts_are_packed_without_their_answers() -> None:
         for slot in batch.slots:
             prompt = processor.process_prompt(source[slot.index, 0]).tokens
             place = slot.row, slice(slot.start, slot.start + slot.tokens)
-            result = batch.batch.decoder.inputs[place]
+            result = batch.batch.text_rows.inputs[place]
             assert result.tolist() == prompt.tolist()
             slots += 1
     assert slots == len(samples)

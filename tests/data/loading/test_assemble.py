@@ -78,7 +78,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
     source = mixed_source(40, seed)
     processor = make_processor(config, [TEXT, *encoders])
     batch, placements = first_step(source, processor, config)
-    decoder = batch.decoder
+    decoder = batch.text_rows
     for placement in placements:
         example = processor.process(source[placement.index, 0])
         span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
@@ -135,7 +135,7 @@ def test_what_no_sample_takes_is_padding(processor: Processor, make_config: Make
     config = make_config(rows=2)
     source = mixed_source(30)
     batch, placements = first_step(source, processor, config)
-    decoder = batch.decoder
+    decoder = batch.text_rows
     empty = decoder.segment_ids == 0
     assert (~empty).sum() == sum(p.lengths.total("decoder") for p in placements)
     for array in of_tokens(decoder):
@@ -164,7 +164,7 @@ def test_each_medium_is_a_segment_with_its_own_positions(
         vision = batch.rows["vision"]
         for segment in range(1, int(vision.segment_ids[row].max()) + 1):
             at = vision.segment_ids[row] == segment
-            (grid,) = np.unique(vision.arrays["sizes"][row, at], axis=0)
+            (grid,) = np.unique(vision.array("sizes")[row, at], axis=0)
             places = vision.positions[row, at].tolist()
             assert sorted(map(tuple, places)) == list(np.ndindex(*grid))
 
@@ -190,7 +190,7 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
             assert not vision.inputs[row, at].any()
             assert (vision.positions[row, start : start + length] < 0).sum() == 2
             output = (row * vision.inputs.shape[1] + at) // image.reduction
-            merged = batch.decoder.merges["vision"]
+            merged = batch.text_rows.merges["vision"]
             assert (output in merged) == (image.class_token == "kept")
         media = zip(placement.media["audio"], lengths.counts("audio"), strict=True)
         for (row, start, segment), length in media:
@@ -221,7 +221,7 @@ def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None
     assert (audio.inputs.shape, audio.inputs.dtype) == ((2, 640, 40), np.float32)
     assert (audio.positions.shape, audio.positions.dtype) == ((2, 640, 1), np.int32)
     assert vision.inputs.shape == (2, 72, 128)
-    assert vision.positions.shape == vision.arrays["sizes"].shape == (2, 72, 2)
+    assert vision.positions.shape == vision.array("sizes").shape == (2, 72, 2)
     assert not audio.arrays
 
 

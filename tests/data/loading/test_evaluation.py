@@ -27,7 +27,7 @@ def test_every_heldout_sample_comes_once(
     assert not any(batch.skipped for batch in batches)
     limited = prompt_batches(heldout, processor, config, all_rows(1), limit=7)
     assert sorted(s.index for b in limited for s in b.slots) == list(range(7))
-    assert {b.batch.decoder.inputs.shape for b in batches} == {(1, 312)}
+    assert {b.batch.text_rows.inputs.shape for b in batches} == {(1, 312)}
 
 
 def test_slots_are_where_their_prompts_lie(
@@ -38,7 +38,7 @@ def test_slots_are_where_their_prompts_lie(
 
 
 def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> None:
-    decoder = batch.batch.decoder
+    decoder = batch.batch.text_rows
     assert not decoder.targets[NEXT_TOKEN].weights.any()
     consumed = np.zeros(decoder.inputs.shape, bool)
     for slot in batch.slots:
@@ -75,5 +75,5 @@ def test_hosts_get_their_rows(heldout: Source, processor: Processor, config: Dat
     parts = prompt_batches(heldout, processor, config, rows)
     for all_of_it, part in zip(complete, parts, strict=True):
         assert part.slots == all_of_it.slots
-        expected = all_of_it.batch.decoder.inputs[[2]]
-        np.testing.assert_array_equal(part.batch.decoder.inputs, expected)
+        expected = all_of_it.batch.text_rows.inputs[[2]]
+        np.testing.assert_array_equal(part.batch.text_rows.inputs, expected)

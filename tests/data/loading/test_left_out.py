@@ -47,10 +47,10 @@ def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[
         begin, end = placement.start, placement.start + placement.lengths.total("decoder")
         if placement.row in order:
             row = order.index(placement.row)
-            assert before.decoder.segment_ids[row, begin:end].all()
-            for array in of_tokens(before.decoder):
+            assert before.text_rows.segment_ids[row, begin:end].all()
+            for array in of_tokens(before.text_rows):
                 array[row, begin:end] = 0
-            for outputs in before.decoder.merges.values():
+            for outputs in before.text_rows.merges.values():
                 outputs[row, begin:end] = -1
         assert_same_arrays(batch, before)
 
@@ -60,7 +60,7 @@ def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
     batch = result([0, 1, 2])
     for placement in plan.placements:
         mask_sample(batch, [0, 1, 2], placement)
-    assert not any(array.any() for array in of_tokens(batch.decoder))
+    assert not any(array.any() for array in of_tokens(batch.text_rows))
 
 
 @pytest.mark.parametrize(

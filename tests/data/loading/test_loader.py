@@ -217,8 +217,8 @@ def test_other_hosts_go_on_with_the_same_samples(
             rows = {module: list(range(first, last)) for module in all_rows(4)}
             parts = take(2, demo, processor, config, state, rows)
             for part, microbatch in zip(parts, complete[at : at + 2], strict=True):
-                expected = microbatch.batch.decoder.inputs[first:last]
-                np.testing.assert_array_equal(part.batch.decoder.inputs, expected)
+                expected = microbatch.batch.text_rows.inputs[first:last]
+                np.testing.assert_array_equal(part.batch.text_rows.inputs, expected)
         state = parts[-1].state
     assert state == complete[-1].state
 
@@ -227,9 +227,9 @@ def test_statistics_count_the_arrays(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
     for microbatch in take(3, demo, processor, config):
-        decoder, encoders = microbatch.batch.decoder, microbatch.batch.encoders
-        counts = {"tokens": np.count_nonzero(decoder.segment_ids)} | {
-            name: np.count_nonzero(encoder.segment_ids) for name, encoder in encoders.items()
+        rows = dict(microbatch.batch.rows)
+        counts = {"tokens": np.count_nonzero(rows.pop("decoder").segment_ids)} | {
+            name: np.count_nonzero(media.segment_ids) for name, media in rows.items()
         }
         assert microbatch.stats.used == counts
         assert microbatch.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
@@ -257,7 +257,7 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
     }
     hole = missing["rows.decoder.segment_ids"]
     assert hole.sum() == processor.measure(honest).total("decoder")
-    assert not microbatch.batch.decoder.targets[NEXT_TOKEN].weights[hole].any()
+    assert not microbatch.batch.text_rows.targets[NEXT_TOKEN].weights[hole].any()
     assert not missing["rows.decoder.inputs"][~hole].any()
     assert missing["rows.vision.segment_ids"].sum() == 8
     assert not microbatch.batch.rows["vision"].inputs[missing["rows.vision.inputs"]].any()
@@ -307,7 +307,7 @@ def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
     rows = {"decoder": [0, 1]}
     source = ListSource([make_sample(name) for name in "abcd"])
     (microbatch,) = take(1, source, processor, config, rows=rows)
-    assert microbatch.batch.encoders == {}
+    assert {*microbatch.batch.rows} == {"decoder"}
     assert microbatch.stats.samples > 2
 
 

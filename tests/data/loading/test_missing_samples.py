@@ -70,7 +70,7 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)
     monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
     monkeypatch.setattr(batches, "current_peers", lambda: Other([[bad]]))
-    before = texts.batch.decoder.targets[NEXT_TOKEN].weights.sum()
+    before = texts.batch.text_rows.targets[NEXT_TOKEN].weights.sum()
     batches.mask_missing_samples(experiment, [texts])  # type: ignore[arg-type]
-    assert_same_arrays(texts.batch.decoder, alone.batch.decoder)
-    assert 0 < texts.batch.decoder.targets[NEXT_TOKEN].weights.sum() < before
+    assert_same_arrays(texts.batch.text_rows, alone.batch.text_rows)
+    assert 0 < texts.batch.text_rows.targets[NEXT_TOKEN].weights.sum() < before

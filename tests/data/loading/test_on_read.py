@@ -153,8 +153,8 @@ def test_it_continues_on_another_number_of_hosts(
         for rows, microbatches in zip(HOSTS[hosts], parts, strict=True):
             for actual, target in zip(microbatches, expected[done:], strict=True):
                 assert actual.state == target.state
-                mine = actual.batch.decoder.inputs
-                np.testing.assert_array_equal(mine, target.batch.decoder.inputs[rows["decoder"]])
+                mine = actual.batch.text_rows.inputs
+                np.testing.assert_array_equal(mine, target.batch.text_rows.inputs[rows["decoder"]])
 
 
 def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfig) -> None:
@@ -190,12 +190,12 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
     assert 0 < sum(microbatch.stats.sent for microbatch in microbatches[0]) < 4 * board.moved.sum()
     # All that arrives is written: three words a token, and the inputs of media.
     tokens = sum(
-        microbatch.batch.decoder.segment_ids.astype(bool).sum() for microbatch in microbatches[0]
+        microbatch.batch.text_rows.segment_ids.astype(bool).sum() for microbatch in microbatches[0]
     )
     media = sum(
         int(encoder.segment_ids.astype(bool).sum()) * (encoder.inputs.shape[-1] + 3)
-        for microbatch in microbatches[0]
-        for encoder in microbatch.batch.encoders.values()
+        for batch in (microbatch.batch for microbatch in microbatches[0])
+        for encoder in (batch.rows[name] for name in batch.text_rows.merges)
     )
     assert 0 < board.moved[1, 0] < 3 * tokens + media
 
@@ -224,7 +224,7 @@ def test_rows_go_where_their_samples_have_been_read(
             microbatches = list(pool.map(run, range(2)))
         moved.append(sum(microbatch.stats.sent for microbatch in microbatches[0]))
         tokens = [
-            np.concatenate([a.batch.decoder.inputs, b.batch.decoder.inputs])
+            np.concatenate([a.batch.text_rows.inputs, b.batch.text_rows.inputs])
             for a, b in zip(*microbatches, strict=True)
         ]
         texts.append([sorted(row.tobytes() for row in microbatch) for microbatch in tokens])

@@ -307,16 +307,17 @@ def test_a_step_that_waits_is_one_of_padding(
     waits = [m for microbatch in results for m in microbatch if not m.stats.samples]
     assert waits
     for wait in waits:
-        decoder = wait.batch.decoder
+        decoder = wait.batch.text_rows
         assert not any(array.any() for array in of_tokens(decoder))
         assert all((merged == -1).all() for merged in decoder.merges.values())
-        assert not any(array.any() for _, array in arrays(wait.batch.encoders))
+        media = {name: wait.batch.rows[name] for name in decoder.merges}
+        assert not any(array.any() for _, array in arrays(media))
         assert all(not len(runs) for runs in (wait.batch.runs or {}).values())
         assert not any(load.after.any() for load in wait.stats.loads.values())
         assert {*wait.stats.used.values()} == {0}
         assert wait.stats.padding_shares["tokens"] == 1
     shapes = [
-        [array.shape for array in of_tokens(microbatch.batch.decoder)]
+        [array.shape for array in of_tokens(microbatch.batch.text_rows)]
         for microbatch in (waits[0], padding_of(waits[0]), results[0][0])
     ]
     assert shapes[0] == shapes[1] == shapes[2]

@@ -81,10 +81,10 @@ def test_every_output_lands_where_its_image_stands(
     processor = TiledProcessor(config, [TEXT, TILED, AUDIO])
     source = tiled_source(40, seed)
     batch, placements = microbatch(source, processor, config)
-    decoder, vision = batch.decoder, batch.encoders["vision"]
+    decoder, vision = batch.text_rows, batch.rows["vision"]
     results = []
     for inputs, taps, shares in zip(
-        vision.inputs, vision.arrays["taps"], vision.arrays["shares"], strict=True
+        vision.inputs, vision.array("taps"), vision.array("shares"), strict=True
     ):
         results.append((outputs(inputs)[taps] * shares).sum(1))
     flat = np.concatenate(results)
@@ -105,7 +105,7 @@ def test_each_tile_is_a_segment_of_its_own(
 ) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
     batch, placements = microbatch(tiled_source(40), processor, config)
-    vision = batch.encoders["vision"]
+    vision = batch.rows["vision"]
     media = [n for p in placements for n in p.lengths.counts("vision")]
     tiles = sum(media) // TILE
     assert min(media) == TILE < max(media)
@@ -117,14 +117,14 @@ def test_each_tile_is_a_segment_of_its_own(
         tiles -= len(numbers)
         for number in numbers:
             assert len({*map(tuple, vision.positions[row, ids == number].tolist())}) == TILE
-        assert (vision.arrays["sizes"][row, ids > 0] == 4).all()
+        assert (vision.array("sizes")[row, ids > 0] == 4).all()
     assert tiles == 0
 
 
 def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
     batch, placements = microbatch(tiled_source(40), processor, config)
-    media = batch.decoder.merges["vision"]
+    media = batch.text_rows.merges["vision"]
     result = np.full_like(media, -1)
     per_row = BUDGETS["vision"] // TILED.reduction
     for row, first, at, token, count in runs_of_plan(placements, (TILED, AUDIO))["vision"]:
@@ -137,10 +137,10 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
     processor: TiledProcessor, make_config: MakeConfig
 ) -> None:
     batch, _ = microbatch(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
-    vision, audio = batch.encoders["vision"], batch.encoders["audio"]
+    vision, audio = batch.rows["vision"], batch.rows["audio"]
     shape = (2, BUDGETS["vision"] // TILED.reduction, 4)
-    assert (vision.arrays["taps"].shape, vision.arrays["taps"].dtype) == (shape, np.int32)
-    assert (vision.arrays["shares"].shape, vision.arrays["shares"].dtype) == (shape, np.float32)
+    assert (vision.array("taps").shape, vision.array("taps").dtype) == (shape, np.int32)
+    assert (vision.array("shares").shape, vision.array("shares").dtype) == (shape, np.float32)
     assert not audio.arrays
 
 
@@ -219,10 +219,10 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
         plan.placements, CAPACITY
     )
     assert [fault.text for _, fault in bad] == ["broken"]
-    vision = batch.encoders["vision"]
+    vision = batch.rows["vision"]
     assert vision.segment_ids.any()
-    assert not vision.arrays["shares"].any()
-    assert not batch.decoder.targets[NEXT_TOKEN].weights.any()
+    assert not vision.array("shares").any()
+    assert not batch.text_rows.targets[NEXT_TOKEN].weights.any()
 
 
 def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:

@@ -42,7 +42,7 @@ class TiledProcessor(Processor):
         ]
         super().__init__(config, plain)
         self.specs = {spec.name: spec for spec in specs}
-        self.encoders = {spec.name: spec for spec in media_of(specs)}
+        self.media = {spec.name: spec for spec in media_of(specs)}
 
     def measure(self, sample: Sample) -> Lengths:
         layouts = _layouts(sample, [image.image_size() for image in sample.of("image")])

@@ -330,9 +330,9 @@ def test_what_lands_is_the_same_under_every_balance(
 def content(batch: PackedBatch, placement: Any, processor: Processor) -> list[bytes]:
     start, row = placement.start, placement.row
     span = np.s_[row, start : start + placement.lengths.total("decoder")]
-    decoder = batch.decoder
+    decoder = batch.text_rows
     found = [array[span].tobytes() for array in of_example(decoder)]
-    for name, spec in processor.encoders.items():
+    for name, spec in processor.media.items():
         inputs = batch.rows[name].inputs
         outputs = inputs.reshape(-1, spec.reduction * spec.features)
         index = decoder.merges[name][span]
@@ -394,7 +394,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert not vision.inputs[0][blank].any()
     assert vision.inputs[0][~blank].any()
     # The text is here, and is left out; another process that holds it is told where it is.
-    assert not any(array.any() for array in of_tokens(batch.decoder))
+    assert not any(array.any() for array in of_tokens(batch.text_rows))
     _, missing = assembler.assemble_batch(plan.placements, CAPACITY)
     assert missing == tuple((placement, (name, fault)) for placement in plan.placements)
 

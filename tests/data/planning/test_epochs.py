@@ -294,10 +294,10 @@ def test_data_smaller_than_a_step_fill_the_rest_with_padding(
             assert sorted(p for own in step for p in own.stats.stream_positions) == [
                 *range(step[-1].state.position - count, step[-1].state.position)
             ]
-            segments = sum((own.batch.decoder.segment_ids > 0).sum() for own in step)
+            segments = sum((own.batch.text_rows.segment_ids > 0).sum() for own in step)
             assert segments == sum(own.stats.used["tokens"] for own in step)
             for own in step:
-                decoder = own.batch.decoder
+                decoder = own.batch.text_rows
                 assert not decoder.targets[NEXT_TOKEN].weights[decoder.segment_ids == 0].any()
                 other = next(read)
                 assert other.state == own.state

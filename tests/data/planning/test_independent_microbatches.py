@@ -376,7 +376,7 @@ def test_edges_move_with_their_graphs(seed: int, how: tuple[int | None, bool]) -
     units = plan_independent_microbatches(media, 2, 6, each, 1, together, [EDGES])
     arrays = [rows for rows, _, _ in packed]
     moved = rows_of_independent_microbatches(units, arrays, [0, 1], [0, 1], GRAPHS, 6)
-    assert moved.arrays["edges"].shape[2] == EDGES
+    assert moved.array("edges").shape[2] == EDGES
     graphs = [graph for _, _, own in packed for graph in own]
     for number, graph in enumerate(graphs):  # places are by row and start already
         lengths = MediumLengths(len(graph.inputs), None, graph.entries)

@@ -42,7 +42,7 @@ def test_positions_of_several_axes_are_those_of_the_page() -> None:
     assert rows.index is not None
     assert rows.index[0].tolist() == [0, 1, *range(12), 0, 0]
     assert rows.segment_ids[0].tolist() == [1] * 2 + [2] * 12 + [0] * 2
-    assert rows.arrays["span_ids"][here].tolist() == [0] * 4 + [7] * 6 + [0] * 2
+    assert rows.array("span_ids")[here].tolist() == [0] * 4 + [7] * 6 + [0] * 2
 
 
 def test_text_alone_has_the_index_for_its_position() -> None:
@@ -91,18 +91,18 @@ def test_rows_of_samples_have_the_positions_of_their_lengths(
     config = make_config(rows=2)
     several = Processor(config, [SPEC, VISION, AUDIO])
     batch, placements = first_step(mixed_source(30), several, config)
-    decoder = batch.decoder
+    decoder = batch.text_rows
     merged = sum((index >= 0) for index in decoder.merges.values())
-    np.testing.assert_array_equal(decoder.arrays["span_ids"] > 0, merged > 0)
+    np.testing.assert_array_equal(decoder.array("span_ids") > 0, merged > 0)
     assert merged.any()
     for placement in placements:
         count = placement.lengths.total("decoder")
         here = np.s_[placement.row, placement.start : placement.start + count]
-        spans = text_spans(placement.lengths, several.encoders.values())
+        spans = text_spans(placement.lengths, several.media.values())
         expected = mrope(count, spans)
         np.testing.assert_array_equal(decoder.positions[here], expected)
         firsts = [placement.start + span.start + 1 for span in spans]
-        assert sorted({*decoder.arrays["span_ids"][here].tolist()} - {0}) == firsts
+        assert sorted({*decoder.array("span_ids")[here].tolist()} - {0}) == firsts
 
 
 def test_what_is_left_out_has_neither_positions_nor_spans() -> None:
@@ -112,7 +112,7 @@ def test_what_is_left_out_has_neither_positions_nor_spans() -> None:
         PackedBatch({BACKBONE: rows}), [0], SamplePlacement(0, 0, 2, 1, make_lengths(12), {})
     )
     assert rows.index is not None
-    for array in (rows.positions, rows.index, rows.segment_ids, rows.arrays["span_ids"]):
+    for array in (rows.positions, rows.index, rows.segment_ids, rows.array("span_ids")):
         assert not array.any()
 
 
@@ -133,7 +133,13 @@ def test_ids_with_an_offset_are_those_of_one_medium_alone() -> None:
         windows = 1 + np.arange(count, dtype=np.int32) // 2
         media.append(replace(medium, more={**medium.more, "window_ids": windows}))
         write_medium(rows, own, 0, start, len(media), media[-1])
-    assert rows.arrays["window_ids"][0].tolist() == [1, 1, 2, 2, 5, 5, 6, 6, 7, 7, 0, 0]
+    assert rows.array("window_ids")[0].tolist() == [1, 1, 2, 2, 5, 5, 6, 6, 7, 7, 0, 0]
     for start, medium in zip((0, 4), media, strict=True):
         found = read_medium(rows, own, 0, start, MediumLengths(len(medium.inputs)))
         np.testing.assert_array_equal(found.more["window_ids"], medium.more["window_ids"])
+
+
+def test_an_array_that_rows_do_not_have_is_refused() -> None:
+    rows = empty_rows(Windows("vision", patch=(2, 2)), 1, 12)
+    with pytest.raises(KeyError, match=r"no array edges; valid: .*window_ids"):
+        rows.array("edges")

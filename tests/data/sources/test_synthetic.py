@@ -40,7 +40,7 @@ def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
             wide = 2 if name == "vision" else 1
             for n, m in zip(got, counts, strict=True):
                 assert n == pytest.approx(wide * 0.05 * m, rel=0.35, abs=4)
-        specs = processor.encoders.items()
+        specs = processor.media.items()
         outputs = sum(spec.outputs(n) for k, spec in specs for n in result.counts(k))
         merged = sum(-(-n // REDUCTION[k]) for k, ns in expected.media.items() for n in ns)
         # The chat template is some tokens more, and so are spaces.

@@ -69,7 +69,7 @@ def embed(
 ) -> jax.Array:
     """Embed points, with the radius of their cloud, which scales them."""
     module = blocks["embeddings"].bind(params["embeddings"], view)
-    arrays = rows.inputs, rows.arrays["radius"]
+    arrays = rows.inputs, rows.array("radius")
     inputs, radius = (shard_slice(array, view.sequence_axes, dim=1) for array in arrays)
     return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
 

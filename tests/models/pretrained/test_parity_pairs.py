@@ -119,7 +119,7 @@ def error_of(path: tuple[Any, ...], ours: Any, theirs: np.ndarray) -> float:
 
 def _is_dealt(microbatch: Microbatch) -> bool:
     """Whether an image lies in another row than its text."""
-    merges = microbatch.batch.decoder.merges["image"]
+    merges = microbatch.batch.text_rows.merges["image"]
     outputs = microbatch.batch.rows["image"].segment_ids.shape[1]
     rows, _ = np.nonzero(merges >= 0)
     return bool(np.any(rows != merges[merges >= 0] // outputs))

@@ -75,7 +75,7 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
     for name, place in zip(QUESTIONS, placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.total("decoder"))
         ids = stored()[f"{name}.prompt_ids"][0]
-        tokens = batch.decoder.inputs[here]
+        tokens = batch.text_rows.inputs[here]
         same = (tokens == ids) | newlines(config, tokens)
         assert same.all()
         assert tokens.shape == ids.shape

@@ -65,7 +65,7 @@ def laid(
 
 def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.Array, ...]:
     """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
-    (name,), rows = config.encoders, batch.decoder
+    (name,), rows = config.encoders, batch.text_rows
     outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
@@ -99,8 +99,8 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
     for name, place in zip(CHATS[family], placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.total("decoder"))
         media, hidden, logits, nll = (np.asarray(array)[here] for array in found)
-        landed = batch.decoder.merges[next(iter(config.encoders))][here] >= 0
-        landed |= newlines(config, batch.decoder.inputs[here])
+        landed = batch.text_rows.merges[next(iter(config.encoders))][here] >= 0
+        landed |= newlines(config, batch.text_rows.inputs[here])
         if landed.any():
             close(media[landed], expected[f"{name}.features"], f"{name}.features")
         close(hidden[None, -24:], expected[f"{name}.hidden"], f"{name}.hidden")
@@ -124,7 +124,7 @@ def test_encoders_give_the_same(family: str) -> None:
         x = encoder.apply_norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
     _, start, _ = placements[0].media[name][0]
     wanted = np.concatenate(arrays(family)[1][f"{CHATS[family][0]}.encoder"])
-    outputs = int((batch.decoder.merges[name][0] >= 0).sum())
+    outputs = int((batch.text_rows.merges[name][0] >= 0).sum())
     if family == "llava_onevision":
         outputs = int((rows.segment_ids[0] > 0).sum())  # whether they land or not
     assert start == 0
@@ -151,7 +151,7 @@ def test_a_batch_gives_the_same_gradients(family: str, plan: str) -> None:
     (name,) = config.encoders
     plans = dict(zip(("decoder", name), PLANS[plan], strict=True))
     loss, gradients = loss_and_gradients(config, plans, params, [batch])
-    weight = batch.decoder.next_token.weights.sum()
+    weight = batch.text_rows.next_token.weights.sum()
     assert relative_error(loss * weight, expected["batch.loss"]) < LIMIT
     scaled = jax.tree.map(lambda leaf: leaf * weight, gradients)
     check_gradients(scaled, expected, imported(family)[2])

@@ -63,7 +63,7 @@ def decode_alone(
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
     (prompt,) = prompt_batches(One(), experiment.processor, config, rows)
     (slot,) = prompt.slots
-    decoder, end = prompt.batch.decoder, slot.start + slot.tokens
+    decoder, end = prompt.batch.text_rows, slot.start + slot.tokens
     # Room for the answer behind the prompt, which does not see it.
     merges = {n: _with_room(own, count, -1) for n, own in decoder.merges.items()}
     padded = jax.tree.map(partial(_with_room, count=count), decoder)
@@ -191,7 +191,7 @@ def loss_alone(
     source = make_source(config, "heldout")
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
     (example,) = example_batches(source, experiment.processor, config, rows, [index])
-    own = example.batch.decoder
+    own = example.batch.text_rows
     logits = logits_of(params, jax.tree.map(jnp.asarray, example.batch.rows), own.inputs)
     targets = own.next_token
     each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), targets.labels[0]]

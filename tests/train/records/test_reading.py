@@ -70,7 +70,7 @@ def test_one_reader_feeds_all_devices(
     assert {shard.device for shard in shards} == set(experiment.step.devices)
     assert len(experiment.step.devices) == 4
     for shard in shards:
-        np.testing.assert_array_equal(shard.data, own.batch.decoder.inputs[None][shard.index])
+        np.testing.assert_array_equal(shard.data, own.batch.text_rows.inputs[None][shard.index])
 
 
 def test_the_next_batches_are_made_while_nobody_asks_for_them(
@@ -78,7 +78,7 @@ def test_the_next_batches_are_made_while_nobody_asks_for_them(
 ) -> None:
     with open_loader(experiment, LoaderState(0)) as loader:
         first = next(loader)
-        mine = np.count_nonzero(np.diff(first.batch.decoder.segment_ids, prepend=0) > 0)
+        mine = np.count_nonzero(np.diff(first.batch.text_rows.segment_ids, prepend=0) > 0)
         # A step runs now, and reads nothing.
         soon(lambda: _texts(reads) > mine)
 

@@ -62,13 +62,15 @@ def merged(batch: PackedBatch) -> PackedBatch:
     rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, behind)
     reduction = model(buckets=False).encoders["vision"].reduction
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
-    places = {name: np.divmod(batch.decoder.merges[name], n) for name, n in outputs.items()}
+    places = {name: np.divmod(batch.text_rows.merges[name], n) for name, n in outputs.items()}
     starts = {"short": 0, "long": outputs["short"]}
-    media = np.full(batch.decoder.inputs.shape, -1, np.int32)
+    media = np.full(batch.text_rows.inputs.shape, -1, np.int32)
     for name, (row, offset) in places.items():
         landed = row * sum(outputs.values()) + starts[name] + offset
-        media = np.where(batch.decoder.merges[name] >= 0, landed, media).astype(np.int32)
-    return PackedBatch({BACKBONE: replace(batch.decoder, merges={"vision": media}), "vision": rows})
+        media = np.where(batch.text_rows.merges[name] >= 0, landed, media).astype(np.int32)
+    return PackedBatch(
+        {BACKBONE: replace(batch.text_rows, merges={"vision": media}), "vision": rows}
+    )
 
 
 @cache
@@ -94,12 +96,12 @@ def apart() -> CompiledOnce:
 
 def emptied(batch: PackedBatch, bucket: str, rows: list[int], blank: float = 0.0) -> PackedBatch:
     """The batch without the media in some rows of a bucket, whose inputs are `blank`."""
-    own, landed = jax.tree.map(np.copy, batch.rows[bucket]), batch.decoder.merges[bucket]
+    own, landed = jax.tree.map(np.copy, batch.rows[bucket]), batch.text_rows.merges[bucket]
     own.segment_ids[rows], own.inputs[rows] = 0, blank
     outputs = BUDGETS[bucket] // model(buckets=True).encoders["vision"].reduction
     gone = np.isin(landed // outputs, rows) & (landed >= 0)
-    merges = {**batch.decoder.merges, bucket: np.where(gone, -1, landed).astype(np.int32)}
-    decoder = replace(batch.decoder, merges=merges)
+    merges = {**batch.text_rows.merges, bucket: np.where(gone, -1, landed).astype(np.int32)}
+    decoder = replace(batch.text_rows, merges=merges)
     return replace(batch, rows={**batch.rows, BACKBONE: decoder, bucket: own})
 
 
@@ -144,7 +146,7 @@ def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
 def test_both_buckets_have_work() -> None:
     for batch in microbatches():
         for name in BUDGETS:
-            assert (batch.decoder.merges[name] >= 0).any()
+            assert (batch.text_rows.merges[name] >= 0).any()
 
 
 def test_without_stages() -> None:

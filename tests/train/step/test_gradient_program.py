@@ -96,7 +96,7 @@ def test_another_program_trains_without_a_change_of_the_step(
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
     assert scalars["targets"] == sum(
-        (m.decoder.targets[NEXT_TOKEN].weights > 0).sum() for m in microbatches
+        (m.text_rows.targets[NEXT_TOKEN].weights > 0).sum() for m in microbatches
     )
     stored = new["params"]["decoder"]["layers"]
     assert all(

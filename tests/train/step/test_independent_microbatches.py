@@ -157,13 +157,13 @@ def thin(seed: int) -> PackedBatch:
     """A microbatch whose media fill a part of their rows."""
     batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, seed)
     encoders, merges = {}, {}
-    for name, own in batch.encoders.items():
-        encoders[name] = jax.tree.map(wider, own)
-        index, outputs = batch.decoder.merges[name], MEDIA[name] // model().encoder(name).reduction
+    for name, index in batch.text_rows.merges.items():
+        encoders[name] = jax.tree.map(wider, batch.rows[name])
+        outputs = MEDIA[name] // model().encoder(name).reduction
         row, offset = np.divmod(index, outputs)
         wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
         merges[name] = wide.astype(np.int32)
-    decoder = replace(batch.decoder, merges=merges)
+    decoder = replace(batch.text_rows, merges=merges)
     return replace(batch, rows={BACKBONE: decoder, **encoders})
 
 

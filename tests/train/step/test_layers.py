@@ -204,7 +204,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     model, batch, view = stacked(), media_batches()[0], MeshView()
     encoder, decoder = ShardedModule(model, "vision", view), ShardedModule(model, "decoder", view)
     alone = ShardedModule(stacked(deepstack=()), "vision", view)
-    rows, tokens = batch.encoders["vision"], batch.decoder
+    rows, tokens = batch.encoders["vision"], batch.text_rows
 
     def landed(own: Any) -> list[jax.Array]:
         x, found, at = alone.embed(own, rows), [], tokens.merges["vision"]
@@ -267,12 +267,12 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
     """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
     decoder = ShardedModule(model(), "decoder", MeshView())
-    tokens = sum((batch.decoder.segment_ids > 0).sum() for batch in batches())
-    weight = sum(batch.decoder.targets[NEXT_TOKEN].weights.sum() for batch in batches())
+    tokens = sum((batch.text_rows.segment_ids > 0).sum() for batch in batches())
+    weight = sum(batch.text_rows.targets[NEXT_TOKEN].weights.sum() for batch in batches())
 
     def sums(params: Any) -> tuple[jax.Array, jax.Array]:
         loss, total = jnp.zeros(()), jnp.zeros(())
-        for rows in (batch.decoder for batch in batches()):
+        for rows in (batch.text_rows for batch in batches()):
             x, context = decoder.embed(params, rows), decoder.context(rows)
             for i in range(decoder.config.decoder.layers):
                 one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])

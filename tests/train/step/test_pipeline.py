@@ -148,7 +148,7 @@ def microbatches(names: tuple[str, ...], family: str, count: int, weighted: int)
     own = model(names, family)
     batches = [synthetic_batch(own, ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
     for batch in batches[weighted:]:
-        batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
+        batch.text_rows.targets[NEXT_TOKEN].weights[:] = 0
     return batches
 
 

@@ -192,6 +192,6 @@ def microbatch(model: ModelConfig, number: int, parts: int) -> PackedBatch:
     size = ROWS // parts
     rows = range(number * size, (number + 1) * size)
     piece = select_rows(batch(model), dict.fromkeys(("decoder", *model.encoders), rows))
-    for name, index in piece.decoder.merges.items():
+    for name, index in piece.text_rows.merges.items():
         index[index >= 0] -= number * size * BUDGETS[name] // model.encoders[name].reduction
     return piece

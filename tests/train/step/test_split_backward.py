@@ -56,7 +56,7 @@ class Alone:
         values["decoder"] |= WIDE | ({"kv_heads": 8} if family == "gpt" else {})
         model = ModelConfig.model_validate(values | {"encoders": {}})
         tower = ShardedModule(model, "decoder", MeshView())
-        batch = synthetic_batch(model, 2, LENGTH, {}, seed=0).decoder
+        batch = synthetic_batch(model, 2, LENGTH, {}, seed=0).text_rows
         self.context = jax.tree.map(jnp.asarray, tower.context(batch))
         self.params = abstract_parameters(model)[0]["decoder"]["layers"]
         shape = (2, LENGTH, WIDE["d_model"])

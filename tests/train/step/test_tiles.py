@@ -56,7 +56,7 @@ def reference(count: int) -> tuple[np.ndarray, Any]:
     """
     found = batches(MOST)
     for batch in found[count:]:
-        batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
+        batch.text_rows.targets[NEXT_TOKEN].weights[:] = 0
     result: tuple[np.ndarray, Any] = single()(found)
     return result
 
@@ -75,9 +75,9 @@ def check(got: tuple[np.ndarray, Any], count: int) -> None:
 
 def test_synthetic_batches_have_all_that_is_new() -> None:
     batch = batches(1)[0]
-    assert (batch.decoder.inputs >= 47).any()
+    assert (batch.text_rows.inputs >= 47).any()
     vision = batch.rows["vision"]
-    assert vision.arrays["taps"].shape == vision.arrays["shares"].shape == (ROWS, 16, 4)
+    assert vision.array("taps").shape == vision.array("shares").shape == (ROWS, 16, 4)
     gradients = reference(1)[1]["decoder"]["extra_embedding"]["embedding"]
     assert (np.abs(gradients).max(axis=1) > 1e-4).all()
 

@@ -128,7 +128,7 @@ def _row_marks(preview: DataPreview, number: int, row: int, room: int) -> Markup
     microbatch = preview.microbatches[number]
     lines = [_draw_marks(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
     for bucket in preview.buckets:
-        landing = microbatch.batch.decoder.merges[bucket][row] >= 0
+        landing = microbatch.batch.text_rows.merges[bucket][row] >= 0
         if landing.any():
             lines.append(_draw_marks(landing, "landing", room, f"outputs of {bucket}"))
     return join_markup(lines)

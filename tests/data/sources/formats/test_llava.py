@@ -357,7 +357,7 @@ def test_bad_input_is_skipped_and_counted_and_the_rest_is_read(
         pytest.RaisesExc(Exception, match=message).matches(Exception(str(fault)))
         for _, fault in microbatch.skipped
     )
-    tokens = microbatch.batch.decoder
+    tokens = microbatch.batch.text_rows
     samples = microbatch.stats.samples
     assert tokens.targets[NEXT_TOKEN].weights.sum() == 7 * (samples - holes(samples, microbatch))
     assert isinstance(microbatch.state, LoaderState)
@@ -375,7 +375,7 @@ def test_a_clip_that_is_not_finite_is_bad_when_lengths_are_measured(
 
 def holes(samples: int, microbatch: Any) -> int:
     """Planned samples that have no segment in the batch."""
-    return samples - len(np.unique(microbatch.batch.decoder.segment_ids)) + 1
+    return samples - len(np.unique(microbatch.batch.text_rows.segment_ids)) + 1
 
 
 @pytest.mark.parametrize("name", BAD)
