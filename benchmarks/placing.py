@@ -16,7 +16,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.tasks import Consumers
-from scheduling.search.scheduler import StepScheduler, choose_encoder_chunks, make_schedule
+from scheduling.search.scheduler import StepScheduler, choose_source_chunks, make_schedule
 from sharding.plan import ParallelPlan
 
 #: Stages and microbatches.
@@ -77,12 +77,10 @@ def _make_scheduler(
     configured = configure_step(config)
     plans = dict.fromkeys(configured.strategy.plans, ParallelPlan(data=stages))
     plans[config.model.backbone] = ParallelPlan(stage=stages)
-    uncut = replace(
-        configured.strategy, plans=plans, microbatches=microbatches, chunks=1, encoder_chunks={}
-    )
+    uncut = replace(configured.strategy, plans=plans, microbatches=microbatches, chunks={})
     uncut = replace(uncut, placement="bubbles", prefetch=False)
     workload = replace(configured.workload, rows=microbatches * stages)
-    strategy: Strategy = choose_encoder_chunks(workload, uncut, configured.times)
+    strategy: Strategy = choose_source_chunks(workload, uncut, configured.times)
     full_load = lower_schedule(
         make_schedule(workload, strategy, configured.times, thorough=False),
         strategy.remat,

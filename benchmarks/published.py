@@ -108,7 +108,7 @@ class PublishedSetting:
         strategy = Strategy(
             {config.model.backbone: config.parallel.backbone_plan},
             config.train.accumulate,
-            config.backbone_chunks,
+            {config.model.backbone: config.backbone_chunks},
             config.model.remat,
             co_issue=False,
         )

@@ -60,7 +60,7 @@ class AblatedStep:
         return Strategy(
             {config.model.backbone: config.parallel.backbone_plan},
             config.train.accumulate,
-            config.backbone_chunks,
+            {config.model.backbone: config.backbone_chunks},
             config.model.remat,
             co_issue=False,
             overlap=self.overlap,

@@ -86,7 +86,7 @@ class LayerChain:
         # Parameters are replicated on every rank: layers have nothing to gather.
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.modules, replicated)
-        strategy = replace(self.strategy, plans=plans, encoder_chunks={})
+        strategy = replace(self.strategy, plans=plans).with_source_chunks({})
         names = [*self.workload.sources, self.backbone_name]
         return {name: self.timing_of(strategy, name) for name in names}
 
@@ -170,7 +170,7 @@ class LayerChain:
             sum(map(kind, modules))
             for kind in (self.gather_seconds, self.scatter_seconds, self.update_seconds)
         )
-        alone = self.strategy.chunks if self.by_chunk else 1
+        alone = self.strategy.backbone_chunks if self.by_chunk else 1
         return gather / alone, scatter / alone, update
 
     def shared_parameters(self, timing: ModuleTiming) -> float:
@@ -231,8 +231,9 @@ class BaselineStep:
     def order(self) -> StageOrders:
         """Interleaved 1F1B as the chain exchanges."""
         strategy = self.chain.strategy
-        orders = megatron_orders(strategy.backbone.stage, strategy.chunks, strategy.microbatches)
-        pairs = strategy.chunks > 1 and not self.chain.overlapped
+        stages, chunks = strategy.backbone.stage, strategy.backbone_chunks
+        orders = megatron_orders(stages, chunks, strategy.microbatches)
+        pairs = chunks > 1 and not self.chain.overlapped
         return exchanged_in_pairs(orders) if pairs else StageOrders(orders)
 
     @cached_property
@@ -295,7 +296,7 @@ def even_seconds(chain: LayerChain, layers: Iterable[ChainLayer]) -> float:
     (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
     section 2.2).
     """
-    stages, chunks = chain.strategy.backbone.stage, chain.strategy.chunks
+    stages, chunks = chain.strategy.backbone.stage, chain.strategy.backbone_chunks
     rounds = chain.strategy.microbatches / stages + (stages - 1) / (stages * chunks)
     return rounds * sum(layer.seconds for layer in layers)
 
@@ -308,7 +309,7 @@ def stopped_seconds(chain: LayerChain) -> float:
     return (
         2
         * strategy.microbatches
-        * strategy.chunks
+        * strategy.backbone_chunks
         * TRANSFERS
         * chain.timings[chain.backbone_name].send_seconds()
     )
@@ -364,8 +365,9 @@ def megatron_layouts(chain: LayerChain) -> list[BaselineStep]:
     """
     stages, encoders = chain.strategy.backbone.stage, chain.encoder_layers
     tried = []
-    for chunks in divisors_of(chain.strategy.chunks):
-        with_chunks = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
+    for chunks in divisors_of(chain.strategy.backbone_chunks):
+        strategy = replace(chain.strategy, chunks={chain.backbone_name: chunks})
+        with_chunks = replace(chain, strategy=strategy)
         parts = stages * chunks
         for first in (True, False) if encoders and parts > 1 else (True,):
             ends = balanced_cuts([1.0] * len(chain.decoder_layers), parts - (not first))
@@ -379,13 +381,13 @@ def run_balanced(chain: LayerChain) -> BaselineStep:
     strategy = chain.strategy
     layers = [*chain.encoder_layers, *chain.decoder_layers]
     cuts = balanced_cuts(
-        [layer.seconds for layer in layers], strategy.backbone.stage * strategy.chunks
+        [layer.seconds for layer in layers], strategy.backbone.stage * strategy.backbone_chunks
     )
     return BaselineStep(chain, tuple(cuts))
 
 
 def decoder_alone(chain: LayerChain) -> BaselineStep:
     """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
-    parts = chain.strategy.backbone.stage * chain.strategy.chunks
+    parts = chain.strategy.backbone.stage * chain.strategy.backbone_chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder_layers), parts)
     return BaselineStep(chain, tuple(cuts), alone=True)

@@ -72,7 +72,7 @@ class DisaggregatedSystem:
     def timings(self) -> list[ModuleTiming]:
         """Timings of the encoders on their devices."""
         chain, plans = self.chain, {self.chain.backbone_name: self.plan}
-        strategy = replace(chain.strategy, plans=plans, encoder_chunks={})
+        strategy = replace(chain.strategy, plans=plans).with_source_chunks({})
         return [
             chain.timing_of(replace(strategy, plans=plans | {name: self.plan}), name)
             for name in chain.workload.sources

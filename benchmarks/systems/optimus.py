@@ -280,10 +280,8 @@ def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Mo
     decoder = chain.strategy.backbone
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.sources:
-        strategy = replace(
-            chain.strategy, plans={chain.backbone_name: decoder, name: plan}, encoder_chunks={}
-        )
-        yield chain.timing_of(strategy, name)
+        strategy = replace(chain.strategy, plans={chain.backbone_name: decoder, name: plan})
+        yield chain.timing_of(strategy.with_source_chunks({}), name)
 
 
 def _both_directions(

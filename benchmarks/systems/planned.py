@@ -194,9 +194,9 @@ def _without_chunks(chains: Iterable[LayerChain]) -> list[LayerChain]:
     """One chain with the most virtual chunks of those that differ in nothing else."""
     by_strategy: dict[str, LayerChain] = {}
     for chain in chains:
-        key = str(replace(chain.strategy, chunks=1))
+        key = str(replace(chain.strategy, chunks={}))
         known = by_strategy.get(key)
-        if known is None or known.strategy.chunks < chain.strategy.chunks:
+        if known is None or known.strategy.backbone_chunks < chain.strategy.backbone_chunks:
             by_strategy[key] = chain
     return sorted(by_strategy.values(), key=_bound_seconds)
 

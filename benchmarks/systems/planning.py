@@ -102,7 +102,7 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
     return Strategy(
         {name: decoder},
         config.train.accumulate,
-        config.backbone_chunks,
+        {name: config.backbone_chunks},
         config.model.remat,
         co_issue=False,
     )

@@ -56,8 +56,9 @@ def list_strategies(
 ) -> Iterator[Strategy]:
     """Strategies of some plans of the decoder that a chain can run."""
     for strategy in plan_families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
-        interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.backbone.stage == 0
-        if interleaves and strategy.chunks * strategy.backbone.stage <= workload.backbone.periods:
+        stages, chunks = strategy.backbone.stage, strategy.backbone_chunks
+        interleaves = chunks == 1 or strategy.microbatches % stages == 0
+        if interleaves and chunks * stages <= workload.backbone.periods:
             yield strategy
 
 

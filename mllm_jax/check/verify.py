@@ -317,9 +317,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans, backbone = config.parallel.plans, config.model.backbone
     if plans[backbone].stage > 1:
-        totals = configure_step(config).strategy.encoder_chunks
-        chunks = {name: count // plans[name].stage for name, count in totals.items()}
-        chunks |= {backbone: config.backbone_chunks}
+        chunks = dict(configure_step(config).strategy.chunks)
         schedule = config.schedule.model_copy(update={"chunks": chunks})
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))

@@ -35,7 +35,7 @@ from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.scheduler import (
     CostFunction,
     StepScheduler,
-    choose_encoder_chunks,
+    choose_source_chunks,
     make_schedule,
     seconds_on,
 )
@@ -70,7 +70,7 @@ class ConfiguredStep:
         Raises:
             ScheduleError: layers cannot be cut as configured.
         """
-        return choose_encoder_chunks(self.workload, self.chosen, self.times)
+        return choose_source_chunks(self.workload, self.chosen, self.times)
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -268,17 +268,12 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
     return Strategy(
         plans=plans,
         microbatches=config.train.accumulate,
-        chunks=config.backbone_chunks,
+        chunks=chosen.chunks,
         remat=config.model.remat,
         remats=config.model.remats,
         gather=chosen.fsdp_gather,
         placement=chosen.placement,
         live=chosen.live,
-        encoder_chunks={
-            name: count * plans[name].stage
-            for name, count in chosen.chunks.items()
-            if name != config.model.backbone
-        },
         co_issue="tensor" in chosen.fill and stages and has_collectives(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,

@@ -209,10 +209,7 @@ class PlanSearch:
         default = type(chosen)(hardware=self.name)
         if strategy.backbone.stage == 1:
             return default
-        chunks = {
-            n: count // strategy.plans[n].stage for n, count in strategy.encoder_chunks.items()
-        }
-        chunks |= {strategy.backbone_name: strategy.chunks}
+        chunks = {**strategy.chunks, strategy.backbone_name: strategy.backbone_chunks}
         return default.model_copy(
             update={
                 **self._independent_microbatches(strategy),

@@ -119,14 +119,19 @@ def describe_strategy(strategy: Strategy) -> str:
     microbatches = format_count(strategy.microbatches, "microbatch", "microbatches")
     parts = [plans, microbatches, f"remat {strategy.remat}"]
     if strategy.backbone.stage > 1:
-        cuts = strategy.encoder_chunks.items()
-        encoders = ", ".join(f"{name} in {format_count(n, 'chunk', 'chunks')}" for name, n in cuts)
-        parts += [format_count(strategy.chunks, "chunk", "chunks")]
+        sources = [name for name in strategy.chunks if name != strategy.backbone_name]
+        encoders = ", ".join(_describe_chunks(strategy, name) for name in sources)
+        parts += [format_count(strategy.backbone_chunks, "chunk", "chunks")]
         parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
         parts += [f"encoders in {strategy.placement}", encoders] if encoders else []
     if strategy.backbone.stage > 1 and strategy.backbone.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")
     return ", ".join(parts)
+
+
+def _describe_chunks(strategy: Strategy, name: str) -> str:
+    chunks = strategy.plans[name].stage * strategy.chunks_of(name)
+    return f"{name} in {format_count(chunks, 'chunk', 'chunks')}"
 
 
 def format_count(number: int, one: str, many: str) -> str:

@@ -20,7 +20,7 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     """
     profile, name = workload.backbone, workload.backbone_name
     rows = _row_lengths(workload, strategy, name)
-    per_chunk = profile.per_run(strategy.backbone.stage * strategy.chunks)
+    per_chunk = profile.per_run(strategy.backbone.stage * strategy.backbone_chunks)
     forward = per_chunk * profile.layer.work.forward_flops(rows)
     head = profile.end.work.forward_flops(rows) / strategy.backbone.stage
     modules = [module_stages(workload, strategy, name) for name in workload.sources]
@@ -43,12 +43,13 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
 def _chunk_costs(workload: Workload, strategy: Strategy, module: ModuleStages) -> ChunkCosts:
     profile, rows = workload.modules[module.name], _row_lengths(workload, strategy, module.name)
     remat = strategy.remat_of(module.name)
-    layers = profile.layers // module.chunks * profile.layer.work.forward_flops(rows)
+    per_chunk = profile.per_run(module.chunks)
+    layers = per_chunk * profile.layer.work.forward_flops(rows)
     forward = [layers] * module.chunks
     forward[0] += profile.start.work.forward_flops(rows)
     forward[-1] += profile.end.work.forward_flops(rows)
     weights = workload.weights_share(module.name)
-    attention = profile.layers // module.chunks * _attention_flops(profile, rows)
+    attention = per_chunk * _attention_flops(profile, rows)
     backward = [
         _backward_flops(remat, cost, attention, weights) if chunk in module.chunks_with(B) else 0.0
         for chunk, cost in enumerate(forward)

@@ -350,7 +350,8 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     """
     if strategy.backbone.stage == 1:
         return step_memory(workload, strategy, hardware).total
-    stages, chunks, count = strategy.backbone.stage, strategy.chunks, strategy.microbatches
+    stages, chunks = strategy.backbone.stage, strategy.backbone_chunks
+    count = strategy.microbatches
     # Activations that wait on the first stage in lockstep, at least the first
     # (docs/concepts/layers.md).
     slots, pairs = min(count, stages) * chunks, min(count, stages)
@@ -379,7 +380,7 @@ def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
         for name, plan in strategy.plans.items()
         if name != workload.backbone_name and strategy.placement == "bubbles" and plan.stage == 1
     }
-    cut = replace(strategy, encoder_chunks={**chunks, **strategy.encoder_chunks})
+    cut = replace(strategy, chunks={**chunks, **strategy.chunks})
     return _task_bytes({name: ModuleTiming(workload, cut, hardware, name) for name in cut.plans})
 
 

@@ -55,10 +55,13 @@ class ModuleCosts:
 
     @cached_property
     def layers_per_task(self) -> int:
-        """Layers of a chunk of the decoder or of an encoder."""
-        if self.is_backbone:
-            return self.profile.per_run(self.plan.stage * self.strategy.chunks)
-        return self.profile.layers // self.division.chunks
+        """Layers of a chunk."""
+        return self.profile.per_run(self.plan.stage * self.chunks)
+
+    @property
+    def chunks(self) -> int:
+        """Number of virtual chunks on each stage."""
+        return self.strategy.chunks_of(self.name)
 
     @cached_property
     def division(self) -> ModuleStages:
@@ -116,9 +119,7 @@ class ModuleCosts:
     @cached_property
     def layers(self) -> float:
         """Layers of one stage, padding included."""
-        if self.is_backbone:
-            return self.layers_per_task * self.strategy.chunks
-        return self.profile.layers / self.plan.stage
+        return self.layers_per_task * self.chunks
 
     @cached_property
     def all_parameters(self) -> tuple[Parameters, Parameters]:

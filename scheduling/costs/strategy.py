@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from scheduling.costs.workload import Workload
@@ -25,7 +25,7 @@ class Strategy:
     Attributes:
         plans: parallel plan of every module, the backbone's first, all over the same devices.
         microbatches: number of microbatches of a step.
-        chunks: number of virtual chunks of a stage.
+        chunks: number of virtual chunks on each stage of every named module; others have one.
         remat: values that backwards compute again.
         remats: the same of encoders that differ in it from the decoder, by name.
         gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
@@ -33,8 +33,6 @@ class Strategy:
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
         live: most microbatches whose encoder outputs may wait in bubbles; None for twice the
             stages.
-        encoder_chunks: number of chunks of every named encoder; other encoders have one chunk per
-            stage.
         co_issue: whether tasks of a fused task run side by side.
         kind: kind of the decoder's schedule, one of
             `scheduling.schedules.make.SCHEDULES`.
@@ -45,12 +43,11 @@ class Strategy:
 
     plans: Mapping[str, ParallelPlan]
     microbatches: int = 1
-    chunks: int = 1
+    chunks: Mapping[str, int] = field(default_factory=dict)
     remat: Remat = "layer"
     gather: str = "step"
     placement: Placement = "bubbles"
     live: int | None = None
-    encoder_chunks: Mapping[str, int] = field(default_factory=dict)
     co_issue: bool = True
     kind: str = "1f1b"
     fill: tuple[Fill, ...] = get_args(Fill)
@@ -68,6 +65,19 @@ class Strategy:
         """The backbone's plan."""
         return self.plans[self.backbone_name]
 
+    def chunks_of(self, name: str) -> int:
+        """Number of virtual chunks of a module on each of its stages."""
+        return self.chunks.get(name, 1)
+
+    @property
+    def backbone_chunks(self) -> int:
+        """Number of virtual chunks of the backbone on each stage."""
+        return self.chunks_of(self.backbone_name)
+
+    def with_source_chunks(self, chunks: Mapping[str, int]) -> Strategy:
+        """The same strategy in which no other modules than these, and the backbone, are named."""
+        return replace(self, chunks={**chunks, self.backbone_name: self.backbone_chunks})
+
     def remat_of(self, name: str) -> Remat:
         """Values that the backwards of a module compute again."""
         return self.remats.get(name, self.remat)
@@ -75,7 +85,7 @@ class Strategy:
     @property
     def forward_count(self) -> int:
         """Number of forwards of the decoder's chunks."""
-        return self.microbatches * self.chunks * self.backbone.stage
+        return self.microbatches * self.backbone_chunks * self.backbone.stage
 
     @property
     def split_backward(self) -> bool:
@@ -97,7 +107,7 @@ def has_collectives(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
 def module_stages(workload: Workload, strategy: Strategy, name: str) -> ModuleStages:
     """How the work of encoder `name` is divided, and which of its chunks have a backward."""
     stages = strategy.plans[name].stage
-    chunks = strategy.encoder_chunks.get(name, stages)
+    chunks = strategy.chunks_of(name) * stages
     trained = 0 if name in workload.frozen_connectors else 1
     if name not in workload.frozen:
         trained = chunks

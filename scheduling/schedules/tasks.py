@@ -179,5 +179,5 @@ class Feed:
 
 
 def valid_chunks(layers: int, stages: int) -> list[int]:
-    """Into how many chunks a module's layers can be divided over its stages."""
-    return [chunks for chunks in divisors_of(layers) if chunks % stages == 0]
+    """Numbers of chunks on each stage into which a module's layers can be divided evenly."""
+    return [] if layers % stages else divisors_of(layers // stages)

@@ -50,7 +50,7 @@ class LowerBounds:
         plans = [plan.degrees for plan in current.plans.values()]
         sizes = (
             current.microbatches,
-            current.chunks,
+            current.backbone_chunks,
             current.remat,
             current.gather,
             current.placement,
@@ -83,7 +83,7 @@ def lower_bound(
         encoders: `encoder_compute`, if it is known.
     """
     backbone = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
-    layers, chunks = backbone.layers_per_task, strategy.chunks
+    layers, chunks = backbone.layers_per_task, strategy.backbone_chunks
     forward, backward = backbone.forward_time(layers), backbone.backward_time(layers)
     work = (
         forward.compute + backward.compute + sum(o.compute for o in backbone.other_times().values())
@@ -118,7 +118,7 @@ def _deferred_weights_path(backbone: ModuleTiming, forward: TaskTime, backward: 
     backwards, after which the last backward reaches the first stage.
     """
     stages = backbone.plan.stage
-    slots = backbone.strategy.microbatches * backbone.strategy.chunks
+    slots = backbone.strategy.microbatches * backbone.strategy.backbone_chunks
     weights = sum(task.compute for task in backbone.other_times().values())
     both, send = slots * (forward.compute + backward.compute), backbone.send_seconds()
     reached = (stages - 1) * (forward.seconds + send)
@@ -162,7 +162,7 @@ def backbone_seconds(workload: Workload, strategy: Strategy, hardware: Hardware)
     backbone = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
     alone = backbone.backbone_times()
     plan = strategy.backbone
-    sizes = plan.stage, strategy.chunks, strategy.microbatches
+    sizes = plan.stage, strategy.backbone_chunks, strategy.microbatches
     schedule = backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return step_makespan(schedule, alone, SimulationOptions(co_issue=co_issue, replicas=plan.batch))

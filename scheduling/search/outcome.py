@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from scheduling.costs.hardware import Hardware
@@ -43,8 +43,8 @@ class SearchOutcome:
 
 def with_schedule_chunks(strategy: Strategy, schedule: Schedule) -> Strategy:
     """Set the numbers of chunks of `schedule` in `strategy`."""
-    return replace(
-        strategy, encoder_chunks={module.name: module.chunks for module in schedule.sources}
+    return strategy.with_source_chunks(
+        {module.name: module.chunks // module.stages for module in schedule.sources}
     )
 
 

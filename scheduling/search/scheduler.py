@@ -41,7 +41,7 @@ def make_schedule(
     Without stages it is the order of the plain step: microbatch by microbatch, sources first.
 
     Args:
-        strategy: strategy with the chunks of all sources, as `choose_encoder_chunks` chooses them.
+        strategy: strategy with the chunks of all sources, as `choose_source_chunks` chooses them.
         thorough: see `place_modules`.
         feeds: by source, what its microbatches feed (`Feed.consumers`), for a step in which they
             are independent of the backbone's; then no source computes outputs for the next step.
@@ -77,7 +77,7 @@ def pipeline_schedule(
 
 
 def _backbone_schedule(strategy: Strategy, microbatches: int) -> Schedule:
-    sizes = strategy.backbone.stage, strategy.chunks, microbatches
+    sizes = strategy.backbone.stage, strategy.backbone_chunks, microbatches
     return backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
 
 
@@ -147,30 +147,28 @@ class StepScheduler:
         ]
 
 
-def choose_encoder_chunks(workload: Workload, strategy: Strategy, times: CostFunction) -> Strategy:
+def choose_source_chunks(workload: Workload, strategy: Strategy, times: CostFunction) -> Strategy:
     """Choose the chunks of all sources: those that `strategy` names, else what fits bubbles.
 
     Raises:
         ScheduleError: layers cannot be cut like this.
     """
     chunks = {name: _choose_chunks(workload, strategy, name, times) for name in workload.sources}
-    return replace(strategy, encoder_chunks=chunks)
+    return strategy.with_source_chunks(chunks)
 
 
 def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: CostFunction) -> int:
-    """Number of chunks of a source: as named, else so that a chunk fits the backbone's bubbles."""
+    """Chunks of a source on each stage: as named, else so that one fits the backbone's bubbles."""
     stages, profile = strategy.plans[name].stage, workload.modules[name]
     encoder, valid = workload.buckets.get(name, name), valid_chunks(profile.periods, stages)
     bubbles = strategy.placement == "bubbles" and strategy.backbone.stage > 1
-    if name in strategy.encoder_chunks or not bubbles:
-        chunks = strategy.encoder_chunks.get(name, stages)
+    if name in strategy.chunks or not bubbles:
+        chunks = strategy.chunks_of(name)
         if chunks not in valid:
-            each = ", ".join(str(count // stages) for count in valid)
-            each = each or "none: choose a stage that divides the layers"
+            each = ", ".join(map(str, valid)) or "none: choose a stage that divides the layers"
             raise ScheduleError(
-                f"schedule.chunks.{name}: {chunks / stages:g} on each of {stages} stages do not "
-                f"split the {profile.layers} layers of {encoder} evenly; "
-                f"valid: {each}"
+                f"schedule.chunks.{name}: {chunks} on each of {stages} stages do not split the "
+                f"{profile.layers} layers of {encoder} evenly; valid: {each}"
             )
         return chunks
     if not valid:
@@ -185,17 +183,18 @@ def _fitting_chunks(
     workload: Workload, strategy: Strategy, name: str, valid: list[int], times: CostFunction
 ) -> int:
     """The number of chunks of a source, one of `valid`, that fits the backbone's bubbles."""
-    strategies = [replace(strategy, encoder_chunks={name: chunks}) for chunks in valid]
+    strategies = [strategy.with_source_chunks({name: chunks}) for chunks in valid]
     divisions = {
         module_stages(workload, divided, name): times(workload, divided).sources[name]
         for divided in strategies
     }
     # Chunks that fill the bubbles of a few rounds fill those of many.
     microbatches = min(strategy.microbatches, 2 * strategy.backbone.stage)
-    alone = times(workload, replace(strategy, encoder_chunks={}))
+    alone = times(workload, strategy.with_source_chunks({}))
     backbone = _backbone_schedule(strategy, microbatches)
     feeds = [module_feed(workload, name)]
-    return choose_chunks(backbone, divisions, alone, strategy.fill, strategy.live, feeds).chunks
+    chosen = choose_chunks(backbone, divisions, alone, strategy.fill, strategy.live, feeds)
+    return chosen.chunks // chosen.stages
 
 
 @dataclass(frozen=True)
@@ -222,23 +221,24 @@ class Scheduler:
             ScheduleError: sizes of the strategy do not fit together.
         """
         chunks = {name: self._chunks_of(strategy, name) for name in self.workload.sources}
-        divided = replace(strategy, encoder_chunks=chunks)
+        divided = strategy.with_source_chunks(chunks)
         return make_schedule(self.workload, divided, seconds_on(self.hardware), thorough)
 
     def _chunks_of(self, strategy: Strategy, name: str) -> int:
-        """Number of chunks of a source.
+        """Number of chunks of a source on each stage.
 
-        A source of several stages has a chunk for each stage: smaller ones would only be sent more
+        A source of several stages has one on each stage: smaller ones would only be sent more
         often. The number for a source of one stage is chosen once for all strategies that differ
         only in how parameters are shared, or in the plans of other sources; for that, parameters
         count as gathered over all ranks at the start of a step.
         """
         plan, backbone = strategy.plans[name], strategy.backbone
         if plan.stage > 1 or backbone.stage == 1:
-            return plan.stage
+            return 1
         plans = dict.fromkeys(strategy.plans, _share_parameters(plan))
         plans |= {strategy.backbone_name: _share_parameters(backbone)}
-        usual = replace(strategy, plans=plans, encoder_chunks={}, gather="step", co_issue=False)
+        usual = replace(strategy, plans=plans, gather="step", co_issue=False)
+        usual = usual.with_source_chunks({})
         key = (name, str(usual))
         if key not in self._chunks:
             times = seconds_on(self.hardware)

@@ -86,8 +86,8 @@ class Space:
         Raises:
             ScheduleError: the plans are no views of one grid, or the schedule would be too long.
         """
-        stages = strategy.backbone.stage
-        if stages > 1 and strategy.microbatches > most_microbatches(stages, strategy.chunks):
+        stages, chunks = strategy.backbone.stage, strategy.backbone_chunks
+        if stages > 1 and strategy.microbatches > most_microbatches(stages, chunks):
             raise ScheduleError(f"more than {MOST_FORWARDS} forwards to schedule")
         if len(strategy.plans) > 1:
             try:
@@ -123,7 +123,7 @@ def plan_families(
                     yield Strategy(
                         {workload.backbone_name: plan},
                         microbatches,
-                        chunks,
+                        {workload.backbone_name: chunks},
                         remat,
                         gather,
                         co_issue=False,

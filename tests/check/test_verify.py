@@ -240,9 +240,9 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
         model__encoders__audio__layers=6,
         train__accumulate=8,
     )
-    cuts = configure_step(config).strategy.encoder_chunks
+    cuts = configure_step(config).strategy.chunks
     assert max(cuts.values()) > 1
-    assert configure_step(verify.shrink_experiment(config)).strategy.encoder_chunks == cuts
+    assert configure_step(verify.shrink_experiment(config)).strategy.chunks == cuts
 
 
 def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(small_config):

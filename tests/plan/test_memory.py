@@ -52,8 +52,8 @@ def predicted(experiment: Experiment) -> StepMemory:
     if isinstance(program, PipelineProgram):
         tables = program.full_load_schedule
         sizes = tables.sizes
-        pieces = {own.name: own.chunks for own in program.schedule.sources}
-    chosen = replace(build_strategy(own, "gpu"), encoder_chunks=pieces)
+        pieces = {own.name: own.chunks // own.stages for own in program.schedule.sources}
+    chosen = build_strategy(own, "gpu").with_source_chunks(pieces)
     return step_memory(traced_workload(own, splits), chosen, load_hardware("h100"), sizes)
 
 

@@ -50,7 +50,7 @@ def test_ways_that_need_more_memory_say_so() -> None:
 )
 def test_one_is_no_plural(number: int, microbatches: str, chunks: str) -> None:
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, number, number, encoder_chunks={"vision": number})
+    strategy = Strategy(plans, number, dict.fromkeys(plans, number))
     assert describe_strategy(strategy).split(", ") == [
         "decoder stage 2; vision data 2",
         microbatches,

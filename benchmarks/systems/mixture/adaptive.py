@@ -259,7 +259,7 @@ def _remat_choices(
         remats = {name: of[encoder] for name, encoder in encoders.items()}
         strategy = replace(member, prefetch=False, remats=remats)
         chunks = {name: _choose_chunks(spread, strategy, hardware, name) for name in names}
-        yield AdaptiveStrategy(spread, replace(strategy, encoder_chunks=chunks), hardware)
+        yield AdaptiveStrategy(spread, strategy.with_source_chunks(chunks), hardware)
 
 
 def _computes_more(strategy: Strategy, other: Strategy) -> bool:
@@ -303,9 +303,7 @@ def _choose_chunks(workload: Workload, strategy: Strategy, hardware: Hardware, n
     slot = backbone.forward_time(backbone.layers_per_task).seconds
     valid = valid_chunks(workload.modules[name].periods, strategy.plans[name].stage)
     for chunks in valid:
-        timing = ModuleTiming(
-            workload, replace(strategy, encoder_chunks={name: chunks}), hardware, name
-        )
+        timing = ModuleTiming(workload, strategy.with_source_chunks({name: chunks}), hardware, name)
         if timing.forward_time(timing.layers_per_task).seconds <= slot:
             return chunks
     return valid[-1]

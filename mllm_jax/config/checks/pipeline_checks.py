@@ -268,20 +268,13 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
             key = f"{config.model_key(encoder)}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {config.plan_key(name)}"
             yield ConfigProblem(key, reason, partial(_other_layers, config, name), 2)
-        elif (chunks := chosen.chunks.get(name, 1)) not in (
-            valid := _valid_chunks(periods, stages)
-        ):
+        elif (chunks := chosen.chunks.get(name, 1)) not in (valid := valid_chunks(periods, stages)):
             key = f"schedule.chunks.{name}"
             reason = (
                 f"{chunks} on each of {stages} stages do not split the {layers} layers of "
                 f"{config.model_key(encoder)} evenly"
             )
             yield ConfigProblem(key, reason, partial(_value_choices, key, valid))
-
-
-def _valid_chunks(periods: int, stages: int) -> list[int]:
-    """Numbers of chunks on every stage that split periods of layers evenly."""
-    return [chunks // stages for chunks in valid_chunks(periods, stages)]
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Candidates]:

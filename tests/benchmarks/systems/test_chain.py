@@ -36,11 +36,12 @@ def chain(
     workload: Workload | None = None,
     plan: ParallelPlan | None = None,
     hardware: Hardware | None = None,
+    chunks: int = 1,
     **changes: Any,
 ) -> LayerChain:
     """Two stages with eight microbatches, unless something else is given."""
     plans = {"decoder": plan or ParallelPlan(data=2, stage=2)}
-    strategy = Strategy(plans, **{"microbatches": 4, **changes})
+    strategy = Strategy(plans, **{"microbatches": 4, "chunks": {"decoder": chunks}, **changes})
     return LayerChain(workload or small.workload(), strategy, hardware or small.hardware())
 
 

@@ -21,9 +21,8 @@ def apart(
     stages: int = 2, chunks: int = 1, count: int = 8, ahead: int | None = None, devices: int = 2
 ) -> DisaggregatedSystem:
     plan = ParallelPlan(stage=stages)
-    chain = LayerChain(
-        small.workload(), Strategy({"decoder": plan}, count, chunks), small.hardware()
-    )
+    strategy = Strategy({"decoder": plan}, count, {"decoder": chunks})
+    chain = LayerChain(small.workload(), strategy, small.hardware())
     return DisaggregatedSystem(chain, ParallelPlan(data=devices), count if ahead is None else ahead)
 
 

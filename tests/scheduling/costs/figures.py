@@ -71,17 +71,27 @@ def _drawn(seed: int) -> Case:
     strategy = Strategy(
         {name: plans["decoder" if name == "decoder" else "encoder"] for name in workload.modules},
         microbatches=draw.choice([1, 2, 4, 8]),
-        chunks=draw.choice([1, 2]) if stages > 1 else 1,
+        chunks={"decoder": draw.choice([1, 2]) if stages > 1 else 1},
         remat=draw.choice(["none", "layer", "full"]),
         gather=draw.choice(["step", "layer"]),
         placement=draw.choice(["bubbles", "first_stage", "prologue"]),
         co_issue=draw.random() < 0.5,
         kind=draw.choice(["1f1b", "zero_bubble"]) if stages > 1 else "1f1b",
-        encoder_chunks={name: 2 * stages for name in names if draw.random() < 0.2},
+    )
+    each = 2 * stages // plans["encoder"].stage
+    chunks = {
+        name: each for name in names if draw.random() < 0.2 and _divides(workload, name, 2 * stages)
+    }
+    strategy = replace(
+        strategy.with_source_chunks(chunks),
         remats={name: "full" for name in names if draw.random() < 0.2},
         overlap=frozenset(p for p in ("gather", "scatter", "tensor") if draw.random() < 0.6),
     )
     return strategy, workload, hardware
+
+
+def _divides(workload: Workload, name: str, chunks: int) -> bool:
+    return workload.modules[name].periods % chunks == 0
 
 
 def _hardware(draw: random.Random) -> Hardware:

@@ -267,7 +267,7 @@ def test_every_plan_computes_the_same(strategy: Strategy) -> None:
     """All devices together, whatever the degrees."""
     times = step_times(WORKLOAD, strategy, HARDWARE)
     plan = strategy.backbone
-    layers = strategy.microbatches * strategy.chunks * times.forward.compute
+    layers = strategy.microbatches * strategy.backbone_chunks * times.forward.compute
     assert layers * plan.devices == pytest.approx(4 * layer_seconds(ROWS))
     heads = strategy.microbatches * times.head.compute * plan.devices
     end = WORKLOAD.modules["decoder"].end

@@ -43,7 +43,8 @@ def test_layers_communicate_over_tensor_and_context_and_gather_over_fsdp(
 def test_what_depends_on_stages(
     stages: int, gather: str, kind: str, by_layer: bool, apart: bool
 ) -> None:
-    own = Strategy({"decoder": ParallelPlan(stage=stages)}, 3, 2, gather=gather, kind=kind)
+    plans, chunks = {"decoder": ParallelPlan(stage=stages)}, {"decoder": 2}
+    own = Strategy(plans, 3, chunks, gather=gather, kind=kind)
     assert (own.by_layer, own.split_backward, own.forward_count) == (by_layer, apart, 6 * stages)
 
 
@@ -60,7 +61,7 @@ def test_pieces_of_an_encoder_have_backwards_where_something_trains(
         microbatch_counts={"vision": 3},
     )
     plans = dict.fromkeys(workload.modules, ParallelPlan(stage=2))
-    module = module_stages(workload, Strategy(plans, encoder_chunks={"vision": 4}), "vision")
+    module = module_stages(workload, Strategy(plans, chunks={"vision": 2}), "vision")
     assert (module.chunks, module.stages, module.first_backward) == (4, 2, 4 - backward)
     assert module_stages(workload, Strategy(plans), "vision").chunks == 2
     assert module_feed(workload, "vision").per_target == 3

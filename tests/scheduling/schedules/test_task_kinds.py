@@ -210,7 +210,7 @@ def test_encoders_are_placed_around_the_kind() -> None:
         return replace(own, more={"weights": own.backward / 2})
 
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, 4, encoder_chunks={"vision": 2}, kind="weights apart")
+    strategy = Strategy(plans, 4, chunks={"vision": 2}, kind="weights apart")
     schedule = make_schedule(small.workload(), strategy, costs)
     check_schedule(schedule)
     assert {(t, s) for _, s, t in schedule if t.kind is W} == {

@@ -247,7 +247,7 @@ def undercuts_no_bound(
     family: Strategy, outcome: SearchOutcome, workload: Workload, hardware: Hardware
 ) -> None:
     """A step takes as long, and as much memory, as the bounds of its family and its own say."""
-    member = replace(outcome.strategy, encoder_chunks={})
+    member = outcome.strategy.with_source_chunks({})
     of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
     devices = family.backbone.devices
     least = least_compute(workload, devices, [family.remat], hardware)
@@ -265,10 +265,10 @@ def test_the_bound_of_memory_leaves_the_chunks_of_encoders_open() -> None:
     workload = small.workload(2, 16, encoders=[("vision", 64, 4)])
     hardware = small.hardware(platform="gpu")
     plans = {"decoder": ParallelPlan(stage=2, tensor=2), "vision": ParallelPlan(data=4)}
-    strategy = Strategy(plans, microbatches=2, remat="layer", encoder_chunks={"vision": 4})
+    strategy = Strategy(plans, microbatches=2, remat="layer", chunks={"vision": 4})
     schedule = make_schedule(workload, strategy, seconds_on(hardware))
     memory = memory_of(workload, strategy, hardware, schedule).total
-    bound = least_memory(workload, replace(strategy, encoder_chunks={}), hardware)
+    bound = least_memory(workload, replace(strategy, chunks={}), hardware)
     assert 0.8 * memory < bound <= memory
 
 
@@ -286,7 +286,7 @@ def test_the_bound_leaves_out_what_pieces_of_frozen_encoders_compute_again() -> 
     workload = small.workload(32, encoders=[("vision", 256, 4)], frozen=frozenset({"vision"}))
     hardware = small.hardware(link=FREE, network=FREE)
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, microbatches=32, encoder_chunks={"vision": 4}, co_issue=False)
+    strategy = Strategy(plans, microbatches=32, chunks={"vision": 4}, co_issue=False)
     outcome = small.evaluate_strategy(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert 0.9 * outcome.seconds < bound <= outcome.seconds
@@ -418,7 +418,7 @@ def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split()
     for family in families:
         plan = family.backbone
         assert workload.rows % (plan.batch * family.microbatches) == 0
-        assert 6 % (plan.stage * family.chunks) == 0
+        assert 6 % (plan.stage * family.backbone_chunks) == 0
     assert {family.backbone.devices for family in families} == {8, 6, 4, 3, 2, 1}
     assert {family.backbone.stage for family in families} == {1, 2, 3, 6}
     padded = backbone_families(replace(space, pad=True), workload)
@@ -430,7 +430,7 @@ def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
     decoder = replace(plain.modules["decoder"], period=2)
     workload = replace(plain, modules={**plain.modules, "decoder": decoder})
     space = small.space(8, workload)
-    runs = {own.backbone.stage * own.chunks for own in backbone_families(space, workload)}
+    runs = {own.backbone.stage * own.backbone_chunks for own in backbone_families(space, workload)}
     assert runs == {1, 3}
     padded = backbone_families(replace(space, pad=True), workload)
     assert {own.backbone.stage for own in padded} == {1, 2, 3}

@@ -70,7 +70,7 @@ def test_no_step_undercuts_its_bounds(data: st.DataObject) -> None:
     strategy = Strategy(
         plans,
         count,
-        chunks=data.draw(st.sampled_from([1, 2])),
+        chunks={"decoder": data.draw(st.sampled_from([1, 2]))},
         remat=data.draw(st.sampled_from(["none", "layer", "full"])),
         co_issue=data.draw(st.booleans()),
         kind="zero_bubble",

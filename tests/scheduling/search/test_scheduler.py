@@ -18,7 +18,7 @@ from scheduling.schedules.check import check_schedule
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.make import SCHEDULES
 from scheduling.schedules.schedule import Schedule
-from scheduling.search.scheduler import choose_encoder_chunks, make_schedule, seconds_on
+from scheduling.search.scheduler import choose_source_chunks, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
 from tests.scheduling import workloads as small
@@ -42,7 +42,7 @@ def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
     alone["zero_bubble"] = zero_bubble_schedule(2, 1, 4)
     assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
     for kind in SCHEDULES:
-        strategy = choose_encoder_chunks(workload, Strategy(STAGES, 4, kind=kind), times)
+        strategy = choose_source_chunks(workload, Strategy(STAGES, 4, kind=kind), times)
         schedule = make_schedule(workload, strategy, times)
         check_schedule(schedule)
         assert decoder_of(schedule) == decoder_of(alone[kind])
@@ -60,7 +60,7 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)
     workload, times = small.workload(), seconds_on(small.hardware())
-    new = Strategy(STAGES, 4, encoder_chunks={"vision": 2}, kind="alone")
+    new = Strategy(STAGES, 4, chunks={"vision": 2}, kind="alone")
     schedule = make_schedule(workload, new, times)
     check_schedule(schedule)
     assert decoder_of(schedule) == decoder_of(one_after_the_other(2, 1, 4))

@@ -45,10 +45,8 @@ def compiled(
     workload = small.workload(ROWS * microbatches, encoders=ENCODERS)
     plans = {"decoder": ParallelPlan(stage=stages)}
     plans |= {name: ParallelPlan(data=stages) for name in workload.sources}
-    cut = dict.fromkeys(workload.sources, pieces)
-    strategy = Strategy(
-        plans, microbatches, chunks=chunks, remat="none", encoder_chunks=cut, prefetch=False
-    )
+    cut = {"decoder": chunks, **dict.fromkeys(workload.sources, pieces)}
+    strategy = Strategy(plans, microbatches, chunks=cut, remat="none", prefetch=False)
     times = seconds_on(small.hardware())
     standing = lower_schedule(make_schedule(workload, strategy, times), "none")
     return StepScheduler(workload, strategy, times), ScheduleBounds.for_independent_microbatches(
