@@ -48,8 +48,10 @@ class SampleTargets:
 
     Attributes:
         weights: float32 `[rows, segments]`, weight of the sample's loss; 0 where there is none.
-        values: `[rows, segments, ...]`, as the objective's `TargetSpec` makes them; None if it
-            reads nothing of a sample but its outputs.
+        values: `[rows, segments, ...]`, as the objective's `TargetSpec` makes them: int32 numbers
+            of classes `[rows, segments]`, or float32 values of a regression
+            `[rows, segments, values]`; None if the objective reads nothing of a sample but its
+            outputs, as one of pairs.
     """
 
     weights: Array
@@ -75,8 +77,8 @@ class ModuleRows:
         merges: by bucket, int32 `[rows, positions]`: the output that is merged at a position, as
             `row * outputs of a row + number`, or -1.
         targets: what is learnt, by objective; nothing of encoders.
-        arrays: further arrays by name: of encoders as the kind of media lists them
-            (`RowSpec.arrays`), of the decoder the ids that its masks read (`TokenSpec.ids`).
+        arrays: further arrays by name, which `array` returns: of media as their kind lists them
+            (`RowSpec.arrays`), of the text the ids that masks read (`TokenSpec.ids`).
     """
 
     inputs: Array
@@ -108,9 +110,12 @@ class PackedBatch:
     Attributes:
         rows: by module: one entry for that which takes the text, and one for each bucket of each
             encoder.
-        runs: by bucket, `[runs, 5]`: which outputs are merged where, of all rows of the microbatch
+        runs: by bucket, int64 `[runs, 5]`, of all rows of the microbatch: row and first output of a
+            run, row and token of the text where it is merged, and number of outputs
             (`sharding.routes`); None where media are in the rows of their samples.
-        places: by bucket, `[media, 5]`: where media lie (`data.planning.independent_microbatches`).
+        places: by bucket, int64 `[media, 5]`, of all rows of the microbatch: row, first position
+            and number of positions of a medium, number of its first segment, and number of
+            segments; None where media are in the rows of their samples.
     """
 
     rows: Mapping[str, ModuleRows]

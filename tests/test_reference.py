@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
+import launch
 from benchmarks.registry import BENCHMARKS
-from data.batch import ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
-from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import ImageTiling
+from data.batch import PackedBatch
 from data.planning.layout import media_of_plan, runs_of_plan
 from data.rows.pack import empty_rows
-from data.rows.tokens import SPAN_IDS, TokenSpec
+from data.rows.spec import MediaRowSpec
+from data.rows.tokens import TokenSpec
 from data.targets import LabelSpec
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.config.inputs import media_specs
 from mllm_jax.models.module import abstract_parameters
-from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.runtime.exits import MEANINGS
+from mllm_jax.pages.batch_page import (
+    DEVICE_TYPES,
+    HOST_TYPES,
+    MADE_FROM,
+    ROWS_WITH_ALL,
+    format_types,
+    list_fields,
+    write_types,
+)
+from mllm_jax.runtime.exits import MEANINGS, ExitCode
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
-from scheduling.executor.step_batch import StepBatch
 from tests.configs import ROOT, config
-from tests.data.samples import arrays
 
 FOLDER = ROOT / "docs" / "reference"
 MODEL = config(model__decoder__vocab=320).model
@@ -54,29 +63,55 @@ def first_cells(page: str) -> list[str]:
     return re.findall(r"(?m)^\| `([^`]+)`", (FOLDER / page).read_text())
 
 
-def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
-    image, audio = (replace(own, name="<bucket>") for own in media_specs(MODEL))
-    assert isinstance(image, ImageRowSpec)
-    tiled = replace(image, tiling=ImageTiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
-    types: dict[str, np.dtype] = {}
-    for own in (tiled, audio):
-        decoder = TokenSpec(BACKBONE, ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])
-        label = {"<objective>": LabelSpec("<objective>", 2).empty(1, 1, 1)}
-        decoder = replace(decoder, targets={**decoder.targets, **label})
-        modules = {BACKBONE: decoder, own.name: empty_rows(own, 1, own.reduction)}
-        batch = PackedBatch(modules, runs_of_plan([], (own,)), media_of_plan([], (own,)))
-        types |= {name: array.dtype for name, array in arrays(batch)}
+def test_the_page_of_the_batch_is_made_from_its_types() -> None:
     page = (FOLDER / "batch.md").read_text()
-    rows = re.findall(r"(?m)^\| `([^`]+)` \| (\w+) \|", page)
-    assert {name: np.dtype(dtype) for name, dtype in rows} == types
+    stale = "refresh: launch.py config --write-batch docs/reference/batch.md"
+    assert page[page.index(MADE_FROM) :] == format_types(), stale
 
 
-def test_the_page_of_the_batch_names_every_field() -> None:
-    named = {part for name in first_cells("batch.md") for part in name.split(".")}
-    for kind in (PackedBatch, ModuleRows, NextTokenTargets, SampleTargets):
-        assert {field.name for field in fields(kind)} <= named
-    page = (FOLDER / "batch.md").read_text()
-    assert all(f"`{field.name}`" in page for field in fields(StepBatch))
+def test_the_types_of_a_batch_are_written_anew(tmp_path: Path) -> None:
+    page = tmp_path / "batch.md"
+    page.write_text("# Mine\n")
+    with pytest.raises(FileNotFoundError, match="has no types; valid: a line '## Types'"):
+        write_types(page)
+    page.write_text(f"# Mine\n\n{MADE_FROM}\nof before\n")
+    assert launch.main(["config", "--write-batch", str(page)]) == ExitCode.OK
+    assert page.read_text() == f"# Mine\n\n{format_types()}"
+    assert write_types(page) == []
+
+
+def test_fields_of_a_batch_hold_arrays_of_the_types_that_they_name() -> None:
+    for kind in (*HOST_TYPES, *DEVICE_TYPES):
+        assert all(meaning for _, meaning in list_fields(kind)), kind
+    held = {dtype for name in ROWS_WITH_ALL for dtype in array_types(batch_of(name))}
+    assert len(held) == 12
+    for owner, name, dtype in held:
+        assert str(dtype) in dict(list_fields(owner))[name], (owner, name)
+
+
+def batch_of(content: str) -> PackedBatch:
+    """Rows of text with all targets, and rows of a medium if `content` is one."""
+    text, spec = ROWS_WITH_ALL["text"], ROWS_WITH_ALL[content]
+    assert isinstance(text, TokenSpec)
+    rows = text.empty_rows((1, 1), [spec.name])
+    labels = LabelSpec("label", 2).empty(1, 1, 1)
+    rows = replace(rows, targets={**rows.targets, "label": labels})
+    if not isinstance(spec, MediaRowSpec):
+        return PackedBatch({text.name: rows})
+    media = empty_rows(spec, 1, spec.reduction)
+    modules = {text.name: rows, spec.name: media}
+    return PackedBatch(modules, runs_of_plan([], (spec,)), media_of_plan([], (spec,)))
+
+
+def array_types(tree: Any) -> Iterator[tuple[type, str, np.dtype]]:
+    """Classes, fields and types of the arrays in a batch; those by name are in other tables."""
+    for field in fields(tree):
+        value = getattr(tree, field.name)
+        for part in value.values() if isinstance(value, dict) else [value]:
+            if is_dataclass(part):
+                yield from array_types(part)
+            elif part is not None and field.name != "arrays":
+                yield type(tree), field.name, part.dtype
 
 
 def test_the_page_of_checkpoints_names_arrays_that_there_are() -> None:

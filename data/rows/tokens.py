@@ -94,7 +94,11 @@ class TokenSpec(RowSpec):
 
     @property
     def arrays(self) -> Mapping[str, ArraySpec]:
-        """Tokens, positions, and the ids that masks read."""
+        """`inputs` are ids of tokens; `positions` have one axis, or as many as the family
+        writes.
+
+        Where a mask reads `span_ids`, the tokens of one medium share a number; others have 0.
+        """
         positions = ArraySpec("position", (self.position_axes,))
         ids = dict.fromkeys(self.ids, ArraySpec("position"))
         return {"inputs": ArraySpec("position"), "positions": positions, **ids}

@@ -81,6 +81,8 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", action="store_true", help="list all keys as Markdown")
     help_text = "write the lists into the pages of a folder, which is docs/reference/keys"
     parser.add_argument("--write-keys", type=local_path, metavar="DIR", help=help_text)
+    help_text = "write the types of a batch into a page, which is docs/reference/batch.md"
+    parser.add_argument("--write-batch", type=local_path, metavar="FILE", help=help_text)
 
 
 def _add_budgets(parser: argparse.ArgumentParser) -> None:

@@ -55,3 +55,12 @@ def write_keys(request: CommandRequest) -> CommandOutput:
     folder = request.args.write_keys
     changed = [str(page) for page in write_tables(ExperimentConfig, Path(folder))]
     return CommandOutput(changed, lines=changed or [f"the pages in {folder} are up to date"])
+
+
+def write_batch(request: CommandRequest) -> CommandOutput:
+    """Write the types of a batch into a page."""
+    from mllm_jax.pages.batch_page import write_types
+
+    page = request.args.write_batch
+    changed = [str(path) for path in write_types(Path(page))]
+    return CommandOutput(changed, lines=changed or [f"{page} is up to date"])

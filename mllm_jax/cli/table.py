@@ -86,6 +86,7 @@ _ROWS = (
         CommandCall(f"{_CONFIGURATION}:print_config"),
         {
             "write_keys": CommandCall(f"{_CONFIGURATION}:write_keys", config="none"),
+            "write_batch": CommandCall(f"{_CONFIGURATION}:write_batch", config="none"),
             "keys": CommandCall(f"{_CONFIGURATION}:print_keys", config="none"),
             "upgrade": CommandCall(f"{_CONFIGURATION}:upgrade_files", config="none"),
         },

@@ -86,7 +86,7 @@ class ConfigKey:
         name = self.path[-1]
         bases = self.owner.__mro__[: self.owner.__mro__.index(BaseModel)]
         texts = [self.field.description]
-        texts += [_docstring_entry(inspect.getdoc(base) or "", name) for base in bases]
+        texts += [docstring_entry(inspect.getdoc(base) or "", name) for base in bases]
         texts += [] if any(texts) else [_key_comment(base, name) for base in bases]
         return " ".join(next(filter(None, texts), "").split())
 
@@ -307,7 +307,7 @@ def _is_chosen(owner: type[BaseModel], data: object) -> bool:
     )
 
 
-def _docstring_entry(docstring: str, name: str) -> str:
+def docstring_entry(docstring: str, name: str) -> str:
     """Text of `name: text`, continuation lines included, in a Google-style docstring."""
     entry = rf"^    (?:\w+, )*{re.escape(name)}(?:, \w+)*: (.*(?:\n {{5,}}.*)*)"
     match = re.search(entry, docstring, flags=re.MULTILINE)

@@ -76,7 +76,7 @@ class AudioRowSpec(MediaRowSpec):
 
     @property
     def arrays(self) -> Mapping[str, ArraySpec]:
-        """`positions` are numbers of frames."""
+        """`inputs` are log-mel frames; `positions` are their numbers in the clip."""
         inputs = ArraySpec("position", (self.mels,), np.float32)
         return {"inputs": inputs, "positions": ArraySpec("position", (1,))}
 

@@ -87,10 +87,12 @@ class ImageRowSpec(MediaRowSpec):
 
     @property
     def arrays(self) -> Mapping[str, ArraySpec]:
-        """`positions` and `sizes` are (row, column) of patches and (rows, columns) of the image.
+        """`inputs` are patches; `positions` and `sizes` are (row, column) of a patch and (rows,
+        columns) of its image.
 
-        A class token has the position (-1, -1). Output j of tiled images is the sum over k of
-        shares[j, k] times the output taps[j, k] of the connector, counted within the row.
+        A class token has the position (-1, -1). Tiled images alone have `taps` and `shares`: output
+        j is the sum over k of `shares[j, k]` times the output `taps[j, k]` of the connector,
+        counted within the row.
         """
         place, size = ArraySpec("position", (2,)), ArraySpec("medium", (2,), blank=1)
         inputs = ArraySpec("position", (self.features,), np.float32)
