@@ -23,7 +23,7 @@ from flax import nnx
 
 from mllm_jax.layers.attention.cached import KeyValueCache, cached_attention
 from mllm_jax.layers.attention.dispatch import compute_attention
-from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.attention.masks import TokenIds, place_in_segments
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import Activation
 from mllm_jax.layers.config.kinds import (
@@ -82,10 +82,14 @@ class LayerContext:
             kinds: a period of layers.
             head_dim: width of a head.
             positions: `[rows, tokens, axes]` int32.
+            index: as of the class; None for rows without one, where it follows from the segments
+                if chunks read it.
             arrays: arrays of the rows, among which are the ids that masks read.
         """
         tables = tuple(compute_rotary(positions, head_dim, spec) for spec in rotary_specs(kinds))
         ids = {name: (arrays or {})[name] for name in mask_ids(kinds)}
+        if index is None and any(kind.mask.chunk is not None for kind in kinds):
+            index = place_in_segments(segment_ids)
         return cls(segment_ids, index, ids, tables)
 
     def tokens(self, mask: MaskKind) -> TokenIds:

@@ -19,14 +19,23 @@ def compute_rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rot
     """Cosines and sines of rotary positions.
 
     Args:
-        positions: `[rows, tokens, axes]` int32, restarting in every segment.
+        positions: `[rows, tokens, axes]` int32, restarting in every segment; without sections all
+            frequencies read the first axis.
+
+    Raises:
+        ValueError: the positions have fewer axes than there are sections.
     """
-    width = spec.width(head_dim)
+    axes, width = positions.shape[-1], spec.width(head_dim)
+    if axes < spec.axes:
+        raise ValueError(
+            f"sections {list(spec.sections)} are of {spec.axes} axes, but positions have {axes}; "
+            f"valid: at most {axes} sections"
+        )
     frequency = spec.theta ** (-jnp.arange(0, width, 2, dtype=jnp.float32) / width)
     if spec.scaling is not None:
         frequency = _scale_llama3(frequency, spec.scaling)
     of_axis = positions.astype(jnp.float32)
-    if spec.sections:
+    if axes > 1:
         of_axis = of_axis[..., np.array(spec.frequency_axes(head_dim))]
     angle = of_axis[:, :, None, :] * frequency[None, None, None, :]
     return jnp.cos(angle), jnp.sin(angle)

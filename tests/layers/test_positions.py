@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mllm_jax.layers.config.kinds import RotarySpec
 from mllm_jax.layers.config.parts import RopeScaling
 from mllm_jax.layers.positions import compute_rotary, grid_positions, make_sinusoids, rotate_heads
+from tests.models.references import rotate_pairs
 
 GRID = (3, 4)
 TABLE = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
@@ -107,16 +108,6 @@ def test_sinusoids_are_whispers() -> None:
     np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
-def turned(x: np.ndarray, positions: np.ndarray, spec: RotarySpec, axes: list[int]) -> np.ndarray:
-    """Every pair of elements as a complex number, turned one by one; the others stay."""
-    out, half = x.astype(np.float64), len(axes)
-    for number, axis in enumerate(axes):
-        angle = positions[..., axis] * spec.theta ** (-number / half)
-        pair = (x[..., number] + 1j * x[..., number + half]) * np.exp(1j * angle)[..., None]
-        out[..., number], out[..., number + half] = pair.real, pair.imag
-    return out
-
-
 @pytest.mark.parametrize(
     ("spec", "axes"),
     [
@@ -135,7 +126,22 @@ def test_each_frequency_turns_by_the_position_on_its_axis(
     x = rng.normal(size=(2, 5, 3, 16)).astype(np.float32)
     positions = rng.integers(0, 20, (2, 5, spec.axes)).astype(np.int32)
     found = rotate_heads(jnp.asarray(x), compute_rotary(jnp.asarray(positions), 16, spec))
-    np.testing.assert_allclose(found, turned(x, positions, spec, axes), atol=1e-4)
+    np.testing.assert_allclose(found, rotate_pairs(x, positions, spec.theta, axes), atol=1e-4)
+
+
+def test_without_sections_positions_of_several_axes_turn_by_the_first() -> None:
+    positions = np.random.default_rng(0).integers(0, 20, (1, 5, 4)).astype(np.int32)
+    found, expected = (
+        compute_rotary(jnp.asarray(own), 8, RotarySpec(1e4))
+        for own in (positions, positions[..., :1])
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sections_of_more_axes_than_positions_have_are_refused() -> None:
+    spec = RotarySpec(1e4, sections=(2, 1, 1))
+    with pytest.raises(ValueError, match=r"\[2, 1, 1\] are of 3 axes, but positions have 2; valid"):
+        compute_rotary(jnp.zeros((1, 5, 2), jnp.int32), 8, spec)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A decoder with positions on three axes and masks of every field, an encoder with windows."""
+"""A decoder with positions on three axes and an encoder with two, with masks of every field."""
 
 from __future__ import annotations
 
@@ -44,12 +44,21 @@ def three_axes(encoders: dict[str, Any] | None = None, **changes: Any) -> ModelC
 
 
 class WindowedConfig(SiglipConfig):
-    """A siglip every other layer of which sees windows of four patches."""
+    """A siglip whose layers see windows of four patches and chunks of five in turn.
+
+    The first ones turn queries and keys by row and column, the others half of them by row.
+    """
 
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
-        masks = MaskKind(causal=False, bounds="window_ids"), MaskKind(causal=False)
-        return tuple(map(LayerKind, masks))
+        half = self.head_dim // 4
+        return (
+            LayerKind(
+                MaskKind(causal=False, bounds="window_ids"),
+                RotarySpec(1e4, sections=(half, half), interleaved=True),
+            ),
+            LayerKind(MaskKind(causal=False, chunk=5), RotarySpec(1e2, fraction=0.5)),
+        )
 
     @property
     def bound_sizes(self) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -41,15 +41,40 @@ def rope(x: np.ndarray, theta: float) -> np.ndarray:
     return np.concatenate([turned.real, turned.imag], axis=-1)
 
 
+def rotate_pairs(
+    x: np.ndarray, positions: np.ndarray, theta: float, axes: Sequence[int]
+) -> np.ndarray:
+    """Every pair of elements as a complex number, turned one by one; the others stay.
+
+    Args:
+        x: `[..., heads, width]`.
+        positions: `[..., number of axes]`.
+        axes: axis of each frequency.
+    """
+    out, half = x.astype(np.float64), len(axes)
+    for number, axis in enumerate(axes):
+        angle = positions[..., axis] * theta ** (-number / half)
+        pair = (x[..., number] + 1j * x[..., number + half]) * np.exp(1j * angle)[..., None]
+        out[..., number], out[..., number + half] = pair.real, pair.imag
+    return out
+
+
 def attend(x: np.ndarray, weights: Tree, causal: bool, eps: float, theta: float = 0) -> np.ndarray:
     q, k, v = (dense(x, weights[f"{name}_proj"]) for name in "qkv")
     if "q_norm" in weights:
         q, k = rms(q, weights["q_norm"], eps), rms(k, weights["k_norm"], eps)
     if theta:
         q, k = rope(q, theta), rope(k, theta)
+    return mix_values(q, k, v, np.tri(len(x), dtype=bool) | (not causal), weights)
+
+
+def mix_values(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray, weights: Tree
+) -> np.ndarray:
+    """Attention to the keys that are seen, `[queries, keys]`, and the product behind it."""
     k, v = (np.repeat(y, q.shape[1] // k.shape[1], axis=1) for y in (k, v))
     scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
-    scores = np.where(np.tri(len(x), dtype=bool) | (not causal), scores, -np.inf)
+    scores = np.where(seen, scores, -np.inf)
     probabilities = np.exp(scores - scores.max(-1, keepdims=True))
     probabilities /= probabilities.sum(-1, keepdims=True)
     return dense(np.einsum("hqk,khd->qhd", probabilities, v), weights["o_proj"], 2)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from mllm_jax.layers.config.kinds import MaskKind
 
@@ -79,6 +80,17 @@ def _same_span(queries: TokenIds, keys: TokenIds) -> jax.Array:
     assert keys.spans is not None
     query, key = queries.spans[:, :, None], keys.spans[:, None, :]
     return (query == key) & (query > 0)
+
+
+def place_in_segments(segment_ids: jax.Array) -> jax.Array:
+    """Place of each token in its segment, `[rows, tokens]` int32; segments are runs of one id.
+
+    >>> print(place_in_segments(jnp.array([[1, 1, 1, 2, 2, 0]])))
+    [[0 1 2 0 1 0]]
+    """
+    place = jnp.arange(segment_ids.shape[1], dtype=jnp.int32)[None]
+    begins = jnp.pad(segment_ids[:, 1:] != segment_ids[:, :-1], ((0, 0), (1, 0)))
+    return place - lax.cummax(jnp.where(begins, place, 0), axis=1)
 
 
 def to_row_positions(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind]:

@@ -100,7 +100,7 @@ def test_a_window_counts_the_pairs_that_are_near() -> None:
 
 
 def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
-    """One of two layers of a decoder has a window, the other chunks; one of an encoder windows."""
+    """One of two layers has a window, the other chunks; of an encoder windows that are ids."""
     work = module_work(three_axes(), "decoder")
     (windows, chunks) = work.near
     assert [(own.window, own.chunk) for own in (windows, chunks)] == [(4, None), (None, 7)]
@@ -108,10 +108,12 @@ def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
     model = towers.model(encoder="siglip")
     deep = model.with_others({"media": model.encoders["media"].model_copy(update={"layers": 2})})
     work, plain = module_work(windowed(model), "media"), module_work(deep, "media")
-    assert work.near == (NearPairs(plain.quadratic / 2, None, 4),)
-    assert work.quadratic == plain.quadratic / 2
+    half = plain.quadratic / 2
+    assert work.near == (NearPairs(half, None, 4), NearPairs(half, None, 5))
+    assert work.quadratic == 0
     assert work.forward_flops([4, 3]) == plain.forward_flops([4, 3])
-    assert work.forward_flops([8]) == plain.forward_flops([8]) - plain.quadratic / 2 * 32
+    pairs = 2 * 4**2 + 5**2 + 3**2
+    assert work.forward_flops([8]) == plain.forward_flops([8]) - half * (2 * 8**2 - pairs)
 
 
 def test_layers_add_up() -> None:
