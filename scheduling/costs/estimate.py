@@ -194,7 +194,7 @@ class ModuleTiming(LayerTiming):
 
     def deliver_seconds(self) -> float:
         """Seconds of embedding a microbatch: look-up, sum over stages, return of the gradient."""
-        share = self.activation_bytes / self.plan.sequence * (1 + self.profile.side_activations)
+        share = self.activation_bytes / self.plan.sequence * self.profile.input_activations
         return self.looked_up + 4 * self.group_seconds(share, "stage") + 2 * self.gathered_rows
 
     @property

@@ -52,7 +52,7 @@ class OutputExchange:
         names = workload.backbone_name, name
         rows, source_rows = (workload.rows_of(n, strategy.microbatches) for n in names)
         inside = strategy.backbone.devices // strategy.backbone.stage
-        width = decoder.width * (1 + decoder.side_activations) * workload.element_bytes
+        width = decoder.width * decoder.input_activations * workload.element_bytes
         reduction = workload.modules[name].reduction
         spans = _stage_spans(strategy) if workload.separate_media else _block_spans(strategy, name)
         devices = inside

@@ -7,7 +7,7 @@ with `full` rematerialisation it works with the tensors of all layers of a chunk
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from scheduling.costs.estimate import ModuleTiming
@@ -99,23 +99,25 @@ def _trained_bytes(modules: Mapping[str, ModuleTiming]) -> float:
     return sum(WIDE * module.trained_stored_elements for module in modules.values())
 
 
+def _split_bytes(
+    modules: Mapping[str, ModuleTiming], bytes_of: Callable[[ModuleTiming], float]
+) -> dict[str, float]:
+    """Bytes of the backbone, and of all other modules together."""
+    sources = (bytes_of(module) for module in modules.values() if not module.is_backbone)
+    return {"backbone": bytes_of(_find_backbone(modules)), "sources": sum(sources)}
+
+
 def _batch_bytes(module: ModuleTiming) -> float:
     """Bytes of one device's rows of the step, in the module's arrays.
 
-    The decoder's arrays are replicated over the ranks of a row: tokens, targets, weights, segments,
-    positions and the places of media, four bytes for each position; an encoder's arrays also have
-    its features.
+    The arrays are replicated over the ranks of a row. They have four bytes for every value of a
+    position: its input, segment and position, what is learnt of it, and where media are merged.
     """
     workload, strategy = module.workload, module.strategy
-    positions = workload.positions[module.name]
-    if module.is_backbone:
-        values = 5 + len(workload.sources)
-        return strategy.microbatches * module.rows * positions * values * WIDE
-    values = module.profile.features + 5
+    values = module.profile.features + 5 + (len(workload.sources) if module.is_backbone else 0)
     pipelines = strategy.backbone.stage // module.plan.stage
-    slots = -(
-        -strategy.microbatches * module.workload.microbatch_counts.get(module.name, 1) // pipelines
-    )
+    microbatches = strategy.microbatches * workload.microbatch_counts.get(module.name, 1)
+    slots, positions = -(-microbatches // pipelines), workload.positions[module.name]
     return slots * module.rows * positions * values * WIDE
 
 
@@ -260,15 +262,13 @@ def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
     microbatch exist together with their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
-    decoder = _find_backbone(modules)
-    encoders = [module for module in modules.values() if not module.is_backbone and module.trains]
-    work = max(_layer_work(module) for module in modules.values()) + logit_bytes(decoder)
+    first = _find_backbone(modules)
+    work = max(_layer_work(module) for module in modules.values()) + logit_bytes(first)
     work += max(_full_gradient_bytes(module) for module in modules.values())
-    single = decoder.strategy.microbatches == 1 and decoder.hardware.platform != "cpu"
+    single = first.strategy.microbatches == 1 and first.hardware.platform != "cpu"
     return {
         "gradients": (1 if single else 2) * _trained_bytes(modules),
-        "backbone": _module_residual_bytes(decoder),
-        "sources": sum(_module_residual_bytes(module) for module in encoders),
+        **_split_bytes(modules, _module_residual_bytes),
         "work": work,
     }
 
@@ -289,9 +289,9 @@ def _full_gradient_bytes(module: ModuleTiming) -> float:
 
 
 def _module_residual_bytes(module: ModuleTiming) -> float:
-    ends = (
-        4 * module.activation_bytes / module.plan.sequence * (1 + module.profile.side_activations)
-    )
+    if not module.has_backward:
+        return 0.0
+    ends = 4 * module.activation_bytes / module.plan.sequence * module.profile.input_activations
     return residual_bytes(module, module.profile.layers) + ends
 
 
@@ -306,12 +306,7 @@ def _pipeline_bytes(modules: Mapping[str, ModuleTiming], sizes: Sizes) -> dict[s
             WIDE * (t.trained_resident_elements if step else t.trained_stored_elements)
             for t in modules.values()
         ),
-        "backbone": _decoder_buffers(first, sizes[first.name]),
-        "sources": sum(
-            _encoder_buffers(module, first, sizes[name])
-            for name, module in modules.items()
-            if not module.is_backbone
-        ),
+        **_split_bytes(modules, lambda module: _buffer_bytes(module, sizes[module.name])),
         "work": _task_bytes(modules),
     }
 
@@ -323,23 +318,26 @@ def _task_bytes(modules: Mapping[str, ModuleTiming]) -> float:
     return (sum(works) if first.strategy.co_issue else max(works)) + logit_bytes(first)
 
 
-def _decoder_buffers(module: ModuleTiming, sizes: BufferSizes) -> float:
-    activation = module.activation_bytes / module.plan.sequence
-    buffers = (sizes.inputs * (1 + module.profile.side_activations) + sizes.gradients) * activation
-    buffers += sizes.operands * operand_bytes(module, module.layers_per_task)
-    return buffers + sizes.saved * residual_bytes(module, module.layers_per_task)
+def _buffer_bytes(module: ModuleTiming, sizes: BufferSizes) -> float:
+    """Bytes of the ring buffers of a module.
+
+    A module without shared ends saves the outputs of its chunks, too, and has outputs that wait.
+    """
+    profile, layers = module.profile, module.layers_per_task
+    one = module.activation_bytes / module.plan.sequence
+    output = one * profile.output_activations
+    saved = residual_bytes(module, layers) if module.has_backward else 0.0
+    saved += 0.0 if module.shared_ends else output
+    buffers = sizes.inputs * one * profile.input_activations + sizes.gradients * output
+    buffers += sizes.operands * operand_bytes(module, layers) + sizes.saved * saved
+    return buffers + (sizes.output_buffer + sizes.output_grad_buffer) * _merged_bytes(module)
 
 
-def _encoder_buffers(module: ModuleTiming, decoder: ModuleTiming, sizes: BufferSizes) -> float:
-    entry = module.activation_bytes / module.plan.sequence * (1 + module.profile.side_activations)
-    outputs = module.outputs * (1 + decoder.profile.side_activations) * decoder.profile.width
-    outputs *= module.workload.element_bytes / module.plan.sequence
-    buffers = (sizes.inputs + sizes.gradients) * entry + (
-        sizes.output_buffer + sizes.output_grad_buffer
-    ) * outputs
-    frozen = module.name in module.workload.frozen
-    each = entry + (0.0 if frozen else residual_bytes(module, module.layers_per_task))
-    return buffers + sizes.saved * each
+def _merged_bytes(module: ModuleTiming) -> float:
+    """Bytes of a microbatch's outputs of a module, as they are merged into the backbone's rows."""
+    backbone, size = module.workload.backbone, module.workload.element_bytes
+    elements = module.outputs * backbone.input_activations * backbone.width
+    return elements * size / module.plan.sequence
 
 
 def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:

@@ -89,6 +89,16 @@ class ModuleCosts:
         return self.name not in self.workload.frozen
 
     @property
+    def shared_ends(self) -> bool:
+        """See `ModuleStages.shared_ends`."""
+        return self.is_backbone
+
+    @property
+    def has_backward(self) -> bool:
+        """Whether gradients go through the layers, those of a frozen backbone to its inputs."""
+        return self.trains or self.is_backbone
+
+    @property
     def trains_fully(self) -> bool:
         """Whether all parameters of the module's layers have gradients."""
         return self.trains and self.name not in self.workload.adapted

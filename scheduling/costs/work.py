@@ -164,8 +164,8 @@ class ModuleProfile:
         rest_parameters: all other parameters.
         layer_adapters, rest_adapters: parameters of their adapters.
         period: layers after which kinds of layers repeat; `layer` is then their mean.
-        side_activations: activations that enter with that of the first layer: of a decoder the
-            inputs of further layers, of an encoder the outputs of its intermediate layers.
+        side_inputs: activations that enter with that of the first layer, for further layers.
+        intermediate_outputs: outputs of further layers, which are carried with that of the last.
         experts: experts of the layers, whose work is part of `layer`; None without any.
     """
 
@@ -185,10 +185,21 @@ class ModuleProfile:
     layer_parameters: Parameters
     rest_parameters: Parameters
     period: int = 1
-    side_activations: int = 0
+    side_inputs: int = 0
+    intermediate_outputs: int = 0
     experts: ExpertWork | None = None
     layer_adapters: Parameters = field(default_factory=dict)
     rest_adapters: Parameters = field(default_factory=dict)
+
+    @property
+    def input_activations(self) -> int:
+        """Number of activations that a chunk reads, each of `width` elements of a position."""
+        return self.side_inputs + self.output_activations
+
+    @property
+    def output_activations(self) -> int:
+        """Number of activations that a chunk writes."""
+        return 1 + self.intermediate_outputs
 
     @property
     def periods(self) -> int:

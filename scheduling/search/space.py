@@ -184,7 +184,7 @@ def _chunk_choices(space: Space, workload: Workload, plan: ParallelPlan) -> list
     else:
         counts = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
     backbone = workload.backbone
-    holds = [v for v in counts if backbone.per_run(plan.stage * v) >= backbone.side_activations]
+    holds = [v for v in counts if backbone.per_run(plan.stage * v) >= backbone.side_inputs]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
 
@@ -200,7 +200,7 @@ def encoder_plans(
     backbone, plans = family.backbone, []
     inner = {(1, tensor) for tensor in divisors_of(backbone.tensor)}
     inner.add((backbone.context, backbone.tensor))
-    stages = [1] if workload.sources[name].side_activations else divisors_of(backbone.stage)
+    stages = [1] if workload.sources[name].intermediate_outputs else divisors_of(backbone.stage)
     degrees = [(stage, *inner_degrees) for stage in stages for inner_degrees in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
