@@ -28,8 +28,6 @@ from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
@@ -342,24 +340,12 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
 
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
     """The smallest model of the same families that every plan and the schedule can split."""
-    buckets = {
-        name: [n for n, encoder_name in model.buckets.items() if encoder_name == name]
-        for name in model.others
-    }
-    others = {
-        name: _shrink_encoder(
-            encoder,
-            [plans[bucket] for bucket in buckets[name]],
-            [schedule.chunks.get(bucket, 1) * plans[bucket].stage for bucket in buckets[name]],
-            merged=name in model.graph.merged,
-        )
-        for name, encoder in model.others.items()
-    }
-    chunks = schedule.chunks.get(model.backbone, 1)
-    backbone = _shrink_decoder(model.backbone_config, model.backbone, plans, chunks)
-    modules = sections_of_modules({model.backbone: backbone, **others}, model.backbone)
+    modules = {name: _shrink_module(model, name, plans, schedule) for name in model.modules}
+    # A connector writes this width under the plans of its encoder's buckets.
+    width = math.lcm(16, *(plan.fsdp for plan in plans.values()))
+    modules[model.backbone]["d_model"] = width
     small = model.model_dump(mode="json") | {
-        **modules,
+        **sections_of_modules(modules, model.backbone),
         "dtype": "float32",
         "attention": "reference",
         "loss_chunk": 8,
@@ -367,70 +353,12 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
     return ModelConfig.model_validate(small).adapted_like(model.adapters)
 
 
-def _shrink_decoder(decoder: DecoderConfig, name: str, plans: Plans, chunks: int) -> dict[str, Any]:
-    plan, runs = plans[name], plans[name].stage * chunks
-    heads = kv_heads = plan.sequence
-    if decoder.kv_heads != decoder.heads:
-        # Copied only if those of the model are, which may be in many ways.
-        kv_heads = decoder.kv_heads if decoder.kv_heads % plan.tensor else plan.tensor
-        heads = math.lcm(2 * plan.sequence, kv_heads)
-    return decoder.model_dump(mode="json") | {
-        "experts": _shrink_experts(decoder, plan.tensor),
-        # Padded only if the layers of the model are, and its vocabulary.
-        "layers": _fewer_layers(decoder, runs),
-        # Shorter than segments.
-        "window": None if decoder.window is None else min(decoder.window, 3),
-        # A connector writes this width under the plans of its encoder's buckets.
-        "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "head_dim": 8,
-        "d_ff": math.lcm(16, plan.tensor),
-        "vocab": math.lcm(32, plan.vocab) - (decoder.vocab_size % plan.vocab > 0),
-        "max_positions": math.lcm(16, plan.sequence),
-    }
-
-
-def _fewer_layers(decoder: DecoderConfig, runs: int) -> int:
-    if decoder.experts is not None and decoder.experts.first_dense:
-        return min(decoder.layers, decoder.experts.first_dense + decoder.experts.every)
-    return decoder.period * (2 * runs - (decoder.layers // decoder.period % runs > 0))
-
-
-def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | None:
-    """As many experts, of smaller widths."""
-    experts, width = decoder.experts, math.lcm(16, tensor)
-    if experts is None:
-        return None
-    shared = width if experts.shared_d_ff else 0
-    return experts.model_dump(mode="json") | {"d_ff": width, "shared_d_ff": shared}
-
-
-def _shrink_encoder(
-    encoder: EncoderConfig, plans: Sequence[ParallelPlan], chunks: Sequence[int], *, merged: bool
+def _shrink_module(
+    model: ModelConfig, name: str, plans: Plans, schedule: ScheduleConfig
 ) -> dict[str, Any]:
-    """An encoder that the plans of all its buckets split, and their chunks.
-
-    Args:
-        merged: whether it has a connector to the decoder.
-    """
-
-    def round_up(least: int, *axes: str) -> int:
-        return math.lcm(least, *(getattr(plan, axis) for plan in plans for axis in axes))
-
-    small = encoder.model_dump(mode="json") | {
-        "layers": math.lcm(2 * round_up(1, "stage"), *chunks),
-        "d_model": round_up(8, "fsdp", "tensor"),
-        "heads": round_up(1, "sequence"),
-        "head_dim": 4,
-        "d_ff": round_up(8, "tensor"),
-        # At most as many layers as the decoder and each of its chunks have.
-        "deepstack": range(1, min(len(encoder.deepstack), 2) + 1),
-    }
-    if merged and encoder.connector.kind == "mlp":
-        small["connector"] |= {"hidden": round_up(8, "tensor", "fsdp")}
-    if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
-        # One output high, two wide.
-        rows, columns = encoder.block
-        small["tiles"] = {"pixels": (2 * rows, 4 * columns), "pinpoints": [(2 * rows, 4 * columns)]}
-    return small | encoder.smallest
+    names = [n for n in (model.backbone, *model.buckets) if model.buckets.get(n, n) == name]
+    module, plans_of_module = model.modules[name], [plans[n] for n in names]
+    runs = [schedule.chunks.get(n, 1) * plans[n].stage for n in names]
+    is_merged = name in model.graph.merged
+    edge = module.shrink_edge(plans_of_module) if is_merged else {}
+    return module.shrink(plans_of_module, runs) | edge

@@ -14,6 +14,7 @@ from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import VerificationResult, leaf_errors, relative_error, shrink_model
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ScheduleConfig
+from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.models import merge
 from sharding.plan import ParallelPlan
 from tests.configs import VALUES
@@ -269,6 +270,20 @@ def test_the_shrunken_layers_repeat_like_those_of_the_experiment(small_config):
     assert [kind.mask.window for kind in small.layer_kinds] == [3, 3, None]
     assert small.aux == {"activation": 0.5}
     assert small.layers == 9, "padded, in whole periods"
+
+
+def test_a_shrunken_encoder_has_whole_periods_of_layers():
+    class ThreeKinds(SiglipConfig):
+        @property
+        def layer_kinds(self):
+            return super().layer_kinds * 3
+
+    sizes = {"family": "siglip", "layers": 9, "d_model": 24, "heads": 4, "d_ff": 32}
+    encoder = ThreeKinds(**sizes, patch=[4, 4], grid=[2, 2])
+    plans = ParallelPlan(stage=2), ParallelPlan(fsdp=2, tensor=3)
+    small = ThreeKinds.model_validate(encoder.shrink(plans, [2, 1]))
+    assert small.layers == 12
+    assert [need.is_met(plan) for plan in plans for need in small.requirements()] == [True] * 6
 
 
 def test_not_a_number_is_not_ok():

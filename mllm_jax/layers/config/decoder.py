@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from mllm_jax.layers.config.linear import (
 )
 from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.config.parts import RopeScaling, default_head_dim
-from sharding.plan import PlanRequirement, divisors_of
+from sharding.plan import ParallelPlan, PlanRequirement, divisors_of
 
 
 class DecoderConfig(ModuleConfig):
@@ -243,6 +243,31 @@ class DecoderConfig(ModuleConfig):
     def sample_outputs(self) -> tuple[str, ...]:
         """See `ModuleConfig.sample_outputs`."""
         return ("last", "mean")
+
+    def shrink(self, plans: Sequence[ParallelPlan], runs: Sequence[int]) -> dict[str, Any]:
+        """See `ModuleConfig.shrink`; it has one plan."""
+        (plan,), (count,) = plans, runs
+        heads = kv_heads = plan.sequence
+        if self.kv_heads != self.heads:
+            # Copied only if those of the model are, which may be in many ways.
+            kv_heads = self.kv_heads if self.kv_heads % plan.tensor else plan.tensor
+            heads = math.lcm(2 * plan.sequence, kv_heads)
+        return super().shrink(plans, runs) | {
+            "experts": self.experts.shrink(plan.tensor) if self.experts else None,
+            # Padded only if the layers of the model are, and its vocabulary.
+            "layers": self._fewer_layers(count),
+            "vocab": math.lcm(32, plan.vocab) - (self.vocab_size % plan.vocab > 0),
+            # Shorter than segments.
+            "window": None if self.window is None else min(self.window, 3),
+            "heads": heads,
+            "kv_heads": kv_heads,
+            "max_positions": math.lcm(16, plan.sequence),
+        }
+
+    def _fewer_layers(self, runs: int) -> int:
+        if self.experts is not None and self.experts.first_dense:
+            return min(self.layers, self.experts.first_dense + self.experts.every)
+        return self.period * (2 * runs - (self.layers // self.period % runs > 0))
 
     @property
     def mlp_flops(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.config.linear import LinearLayer, make_layer, single_dim, two_layers
-from mllm_jax.layers.config.module import ModuleConfig
+from mllm_jax.layers.config.module import ModuleConfig, common_multiple
 from mllm_jax.layers.config.parts import Section, Size, TilesConfig, default_head_dim
-from sharding.plan import PlanRequirement
+from sharding.plan import ParallelPlan, PlanRequirement
 
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
 Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
@@ -118,6 +118,19 @@ class EncoderConfig(ModuleConfig):
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """Mask and rotary positions of every layer of a period."""
         return (LayerKind(MaskKind(causal=False)),)
+
+    def shrink(self, plans: Sequence[ParallelPlan], runs: Sequence[int]) -> dict[str, Any]:
+        """See `ModuleConfig.shrink`; its inputs are the smallest."""
+        # At most as many layers as the backbone and each of its chunks have.
+        deepstack = range(1, min(len(self.deepstack), 2) + 1)
+        return super().shrink(plans, runs) | {"deepstack": deepstack} | self.smallest
+
+    def shrink_edge(self, plans: Sequence[ParallelPlan]) -> dict[str, Any]:
+        """See `ModuleConfig.shrink_edge`; it has the connector."""
+        connector = self.connector.model_dump(mode="json")
+        if self.connector.kind == "mlp":
+            connector["hidden"] = math.lcm(8, common_multiple(plans, "tensor", "fsdp"))
+        return {"connector": connector}
 
     @property
     def stack(self) -> int:
@@ -281,6 +294,12 @@ class ImageEncoderConfig(EncoderConfig):
         if not isinstance(stack, int) and min(stack) < 1:
             raise ValueError(f"connector.stack {list(stack)} must be at least [1, 1]")
         return self
+
+    def shrink(self, plans: Sequence[ParallelPlan], runs: Sequence[int]) -> dict[str, Any]:
+        """See `ModuleConfig.shrink`; a tile has outputs of one row and two columns."""
+        small, (rows, columns) = super().shrink(plans, runs), self.block
+        pixels = 2 * rows, 4 * columns
+        return small | ({"tiles": {"pixels": pixels, "pinpoints": [pixels]}} if self.tiles else {})
 
     @property
     def modality(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -110,6 +111,12 @@ class ExpertsConfig(Section):
     def is_sparse_layer(self, layer: int) -> bool:
         """Whether layer number `layer`, from 0, has experts."""
         return layer >= self.first_dense and (layer + 1) % self.every == 0
+
+    def shrink(self, tensor: int) -> dict[str, Any]:
+        """Values of as many experts whose smaller widths divide by a tensor degree."""
+        width = math.lcm(16, tensor)
+        shared = width if self.shared_d_ff else 0
+        return self.model_dump(mode="json") | {"d_ff": width, "shared_d_ff": shared}
 
     def elements(self, d_model: int) -> elements.Elements:
         """Elements of the parameters in place of an MLP: router, experts and shared expert."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +14,7 @@ from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.config.linear import LinearLayer, attention_layers
 from mllm_jax.layers.config.parts import Section
-from sharding.plan import PlanRequirement
+from sharding.plan import ParallelPlan, PlanRequirement
 
 
 class ModuleConfig(Section):
@@ -96,6 +97,27 @@ class ModuleConfig(Section):
     def expert_layers(self) -> int:
         """How many layers have experts."""
         return 0
+
+    # ---- the smallest module of the family, for verification -------------------------------------
+
+    def shrink(self, plans: Sequence[ParallelPlan], runs: Sequence[int]) -> dict[str, Any]:
+        """Values of a small module of the family that plans split as they split this one.
+
+        Args:
+            plans: plans of all its buckets.
+            runs: number of chunks along the layers under each of them.
+        """
+        return self.model_dump(mode="json") | {
+            "layers": self.period * math.lcm(2 * common_multiple(plans, "stage"), *runs),
+            "d_model": math.lcm(16, common_multiple(plans, "fsdp", "tensor")),
+            "heads": common_multiple(plans, "sequence"),
+            "head_dim": 8,
+            "d_ff": math.lcm(16, common_multiple(plans, "tensor")),
+        }
+
+    def shrink_edge(self, plans: Sequence[ParallelPlan]) -> dict[str, Any]:
+        """Values of the same module that are those of its edge into another one."""
+        return {}
 
     # ---- positions -------------------------------------------------------------------------------
 
@@ -206,3 +228,8 @@ class ModuleConfig(Section):
             width: its `d_model`.
         """
         return ()
+
+
+def common_multiple(plans: Sequence[ParallelPlan], *axes: str) -> int:
+    """The least common multiple of the degrees of some axes in all plans."""
+    return math.lcm(*(getattr(plan, axis) for plan in plans for axis in axes))
