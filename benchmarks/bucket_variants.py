@@ -50,7 +50,7 @@ class BucketVariant:
 
     Attributes:
         config: the configuration.
-        buckets: modalities of its buckets, with costs.
+        buckets: descriptions of the rows of its buckets, with costs.
         costs: seconds of the media of each bucket; empty for a cut at the longest medium that a row
             of `short` holds.
     """
@@ -70,12 +70,10 @@ class BucketVariant:
             ends = {"short": (0, most), "long": (most, None)}
         buckets = tuple(
             replace(
-                modality,
-                bucket=LengthBucket(
-                    modality.module, *ends[modality.name], costs.get(modality.name)
-                ),
+                spec,
+                bucket=LengthBucket(spec.module, *ends[spec.name], costs.get(spec.name)),
             )
-            for modality in media_specs(config.model)
+            for spec in media_specs(config.model)
         )
         return cls(config, buckets, costs)
 
@@ -205,7 +203,7 @@ def _simulate_steps(
 
 def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
-    (encoder,) = {modality.module for modality in media_specs(config.model)}
+    (encoder,) = {spec.module for spec in media_specs(config.model)}
     (reduction,) = {spec.reduction for spec in media_specs(config.model)}
     count = STEPS * EACH * config.parallel.others["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)

@@ -33,7 +33,7 @@ def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, flo
     Returns:
         Steps, samples and tokens per second; the padding share of each budget; and, as
         `longest_<name>`, the padding of the same samples padded to the longest of their microbatch
-        (0 for a modality that no sample has).
+        (0 for media that no sample has).
     """
     print_line(f"loading {WARM_UP + STEPS} steps")
     experiment, each = Experiment.build(config), config.train.accumulate

@@ -1,6 +1,6 @@
 """The arrays of a microbatch: rows of every module, and what is merged and learnt where.
 
-A row holds samples (of the decoder) or media (of an encoder) one after the other::
+A row holds samples (of the text) or media (of a bucket) one after the other::
 
     of the text       inputs       [R, T] int32, tokens
                       index        [R, T] int32, place of a token in its sample
@@ -31,7 +31,7 @@ NEXT_TOKEN = "next_token"
 
 @dataclass(frozen=True)
 class NextTokenTargets:
-    """What the decoder is to say at every token.
+    """What the model is to say at every token.
 
     Attributes:
         labels: int32 `[rows, tokens]`, the next token of the sample.

@@ -299,8 +299,8 @@ class ModuleBalancing(_Section):
 class DataConfig(_Section):
     """The `data:` section.
 
-    `budgets` are capacities of one row: `tokens` of the decoder, `segments` (samples of a decoder
-    row, and media of an encoder row), and for each encoder its input positions (patches, frames),
+    `budgets` are capacities of one row: `tokens` of the text, `segments` (samples of a row of
+    texts, and media of a row of media), and for each encoder its input positions (patches, frames),
     a multiple of that encoder's reduction. `launch.py budgets` suggests budgets; `auto` chooses
     them from the measured lengths when a run begins, and the run keeps them.
     """

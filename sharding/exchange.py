@@ -7,7 +7,7 @@ are held by the ranks of its block, as long as media are in the rows of their sa
     encoder data 4        row 0 | row 1 | row 2 | row 3
     decoder data 2             block 0  |    block 1
 
-If balancing has assigned encoder rows and decoder rows independently, all ranks are one block. Each
+If balancing has assigned source rows and target rows independently, all ranks are one block. Each
 exchange takes the outputs of this rank to the tokens of this rank, and zero where none lands:
 
 - `gather`: the ranks of a block gather all of their outputs, and each picks those that land on its
@@ -50,16 +50,16 @@ def gather_outputs(
     """Move encoder outputs to their decoder positions by a gather of all outputs of a block.
 
     Args:
-        outputs: `[encoder rows, outputs / source shards, d_model]`, local to this rank and
+        outputs: `[source rows, outputs / source shards, d_model]`, local to this rank and
             sharded along the row over the encoder's sequence axes (context, then tensor).
-        index: `[decoder rows, tokens]`, local rows; `row * outputs + offset` counted over the
-            whole batch, none of them twice, or -1 where no encoder output lands.
+        index: `[target rows, tokens]`, local rows; `row * outputs + offset` counted over the
+            whole batch, none of them twice, or -1 where no output is merged.
         source: view of the encoder.
         target: view of the decoder.
         shared: `shared_axes` where outputs stay within blocks; none where all ranks are one block.
 
     Returns:
-        `[decoder rows, tokens / target shards, d_model]`; zero where `index` is -1.
+        `[target rows, tokens / target shards, d_model]`; zero where `index` is -1.
     """
     gathered = all_gather(outputs, source.sequence_axes, dim=1)
     block = all_gather(gathered, source.batch_axes[len(shared) :], dim=0)
@@ -105,11 +105,11 @@ class RouteArrays:
 
     Attributes:
         count: `[]`, number of outputs that are merged.
-        index: `[decoder rows, tokens]`, as of `gather`; None for an all-to-all.
+        index: `[target rows, tokens]`, as of `gather`; None for an all-to-all.
         picks: `[devices, entries]`, indices of the outputs that a device sends, in the order of the
             receiving devices.
         slices: `[devices, 4, devices]`, see `ragged_all_to_all`; None unless routes are ragged.
-        receive: `[decoder rows, tokens]`, index of the received output that is merged at every
+        receive: `[target rows, tokens]`, index of the received output that is merged at every
             token of a device.
     """
 
@@ -130,12 +130,12 @@ def route_outputs(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Ar
     """Move encoder outputs from any device to any other; see `sharding.routes`.
 
     Args:
-        outputs: `[encoder rows, outputs, d_model]`, the outputs of this device.
+        outputs: `[source rows, outputs, d_model]`, the outputs of this device.
         routes: routes of this device, see `RouteArrays.of_device`.
         axes: grid axes that number the devices.
 
     Returns:
-        `[decoder rows, tokens, d_model]`; zero where nothing lands.
+        `[target rows, tokens, d_model]`; zero where nothing is merged.
     """
     flat = outputs.reshape(-1, outputs.shape[-1])
     sent = _pick_rows(flat, routes.picks)

@@ -4,7 +4,7 @@ Balancing assigns media to the encoder's rows and samples over the decoder's row
 that an output may have to go from any device to any other (OrchMLLM, arXiv 2503.23830, section 5:
 the second arrangement after the inverse of the first). A list of runs says what is moved::
 
-    encoder row, first output, decoder row, first token, length
+    source row, first output, target row, first token, length
 
 Every output and every token lies on one device: rows are split over the batch axes of a view,
 positions over its sequence axes. A run is cut where a device's share ends on either side.

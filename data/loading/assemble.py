@@ -47,7 +47,7 @@ def check_rows(rows: RowNumbers, modules: Sequence[str], total: int) -> None:
 
 
 def capacity_of(config: DataConfig, processor: Processor) -> Capacity:
-    """Capacity of a row with `data.budgets`, and the longest sample that the decoder can learn.
+    """Capacity of a row with `data.budgets`, and the longest sample that the model can learn.
 
     Raises:
         DataError: budgets that do not fit the encoders.
@@ -76,7 +76,7 @@ class BatchArrays:
         self._specs = {spec.name: spec for spec in capacity.media}
         self._capacity, self._text = capacity, capacity.text
         shape = (len(rows[self._text.name]), capacity.limit(self._text.positions_budget))
-        encoders = {
+        media = {
             name: empty_rows(
                 spec,
                 len(rows[name]),
@@ -87,11 +87,11 @@ class BatchArrays:
         }
         segments = capacity.limit(self._text.segments_resource)
         empty = {name: spec.empty(*shape, segments) for name, spec in targets.items()}
-        decoder = replace(self._text.empty_rows(shape, list(self._specs)), targets=empty)
-        self.batch = PackedBatch({self._text.name: decoder, **encoders})
+        text = replace(self._text.empty_rows(shape, list(self._specs)), targets=empty)
+        self.batch = PackedBatch({self._text.name: text, **media})
 
     def wants_text(self, placement: SamplePlacement) -> bool:
-        """Whether the decoder row of a sample is among these."""
+        """Whether the row of the text of a sample is among these."""
         return placement.row in self._local[self._text.name]
 
     def wanted_media(self, placement: SamplePlacement) -> Iterator[tuple[str, int]]:
@@ -102,17 +102,17 @@ class BatchArrays:
                     yield name, number
 
     def write_text(self, placement: SamplePlacement, example: Example) -> None:
-        """Write a sample into its decoder row, with the places where its media are merged."""
-        name, decoder = self._text.name, self.batch.text_rows
+        """Write a sample into its row of the text, with the places where its media are merged."""
+        name, text_rows = self._text.name, self.batch.text_rows
         row, count = self._local[name][placement.row], placement.lengths.total(name)
         spans = text_spans(placement.lengths, self._capacity.media)
-        self._text.write(decoder, row, placement.start, placement.segment, count, spans)
-        _write_text(decoder, row, placement, example)
+        self._text.write(text_rows, row, placement.start, placement.segment, count, spans)
+        _write_text(text_rows, row, placement, example)
         for name, runs in runs_of_plan([placement], self._capacity.media).items():
             outputs = self._capacity.limit(name) // self._specs[name].reduction
             for encoder_row, first, _, token, count in runs.tolist():
                 index = encoder_row * outputs + first + np.arange(count)
-                decoder.merges[name][row, token : token + count] = index
+                text_rows.merges[name][row, token : token + count] = index
 
     def write_medium(
         self, placement: SamplePlacement, name: str, number: int, medium: ProcessedMedium
@@ -126,28 +126,28 @@ class BatchArrays:
 
 
 def mask_sample(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
-    """Mask the tokens of a sample in its decoder row as padding, if the row is among `rows`.
+    """Mask the tokens of a sample in its row of the text as padding, if the row is among `rows`.
 
     Outputs of its media are merged nowhere.
 
     Args:
         batch: arrays of the rows of a process.
-        rows: global rows of the decoder that the process holds, in the order of the arrays.
+        rows: global rows of the text that the process holds, in the order of the arrays.
     """
     if placement.row not in rows:
         return
-    decoder, start = batch.text_rows, placement.start
+    text_rows, start = batch.text_rows, placement.start
     count = placement.lengths.total(batch.text_name)
     place = list(rows).index(placement.row), slice(start, start + count)
-    plain = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
-    for array in (*plain, *decoder.arrays.values()):
+    plain = text_rows.inputs, text_rows.segment_ids, text_rows.positions, text_rows.index
+    for array in (*plain, *text_rows.arrays.values()):
         array[place] = 0
-    for targets in decoder.targets.values():
+    for targets in text_rows.targets.values():
         if isinstance(targets, NextTokenTargets):
             targets.labels[place] = targets.weights[place] = 0
         else:
             targets.weights[place[0], placement.segment - 1] = 0
-    for merged in decoder.merges.values():
+    for merged in text_rows.merges.values():
         merged[place] = -1
 
 
@@ -160,9 +160,9 @@ class BatchAssembler:
     Args:
         rows: global rows of each module that this process holds.
         by_parts: whether media are in rows of their own. A process then reads the texts of its
-            decoder rows and the media of its encoder rows, and no other process reads them. A bad
-            medium is replaced by a blank one, and the text of its sample is left out; where another
-            process holds that text, it gets to know (`assemble_batch`).
+            rows of texts and the media of its rows of media, and no other process reads them. A
+            bad medium is replaced by a blank one, and the text of its sample is left out; where
+            another process holds that text, it gets to know (`assemble_batch`).
     """
 
     def __init__(
@@ -292,11 +292,11 @@ class BatchAssembler:
 
 
 def _write_text(
-    decoder: ModuleRows, row: int, placement: SamplePlacement, example: Example
+    text_rows: ModuleRows, row: int, placement: SamplePlacement, example: Example
 ) -> None:
     written = slice(placement.start, placement.start + len(example.tokens))
-    decoder.inputs[row, written] = example.tokens
-    for name, targets in decoder.targets.items():
+    text_rows.inputs[row, written] = example.tokens
+    for name, targets in text_rows.targets.items():
         if isinstance(targets, NextTokenTargets):
             targets.labels[row, written] = example.targets
             targets.weights[row, written] = example.loss_weight

@@ -1,6 +1,6 @@
 """Independent microbatches of encoders: the rows of a step's media, packed by themselves.
 
-Media have been assigned to the rows of their decoder microbatches. Each row of an encoder then
+Media have been assigned to the rows of their microbatches. Each row of an encoder then
 takes the media of all microbatches of the step one after the other, and goes on in the next of the
 encoder's microbatches where its budget ends. Media never change their rows, so that
 no other rank has to read them::
@@ -9,7 +9,7 @@ no other rank has to read them::
     row 0 of encoder microbatches   aaaaabb...  ccccc.....
 
 So the number of encoder microbatches follows the load of the step. An encoder microbatch may feed
-several decoder microbatches, and a microbatch may be fed by several encoder microbatches.
+several microbatches of the step, and each of these may be fed by several encoder microbatches.
 
 An encoder microbatch may have several rows for each row of a microbatch, over which the media of
 that row are spread; so an encoder can be distributed over more ranks than a microbatch has rows::
@@ -47,10 +47,10 @@ from data.rows.pack import by_name, of_names
 from data.rows.spec import RowSpec
 
 Ints = NDArray[np.int64]
-#: First and last decoder microbatch that each encoder microbatch feeds.
+#: First and last microbatch that each encoder microbatch feeds.
 Ends = Sequence[Sequence[int]]
 
-#: Columns of the media of a microbatch: encoder row, first input position, positions with those
+#: Columns of the media of a microbatch: row, first input position, positions with those
 #: that round them up to whole outputs, first segment, segments. Two more follow for every further
 #: axis of the media: the first entry in the row, and the number of entries.
 MEDIUM = ("row", "start", "span", "segment", "segments")
@@ -82,7 +82,7 @@ class IndependentMicrobatches:
 
     @property
     def feeds(self) -> tuple[tuple[int, int], ...]:
-        """First and last decoder microbatch that each encoder microbatch feeds."""
+        """First and last microbatch that each encoder microbatch feeds."""
         ends = np.tile([self.microbatch.max(initial=0), 0], (self.count, 1))
         np.minimum.at(ends[:, 0], self.encoder_microbatch, self.microbatch)
         np.maximum.at(ends[:, 1], self.encoder_microbatch, self.microbatch)
@@ -328,7 +328,7 @@ def rows_of_independent_microbatches(
 
     Args:
         microbatches: the bucket's rows of each microbatch, `[rows, ...]`.
-        rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
+        rows: the rows of media of the microbatches that lie here, in the order of the arrays.
         here: the rows of the encoder microbatches that lie here, in the order of the result.
         spec: input format of the bucket.
         positions: positions of a row of an encoder microbatch.

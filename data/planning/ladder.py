@@ -15,7 +15,7 @@ from data.config import DataConfig
 
 @dataclass(frozen=True)
 class Ladder:
-    """Budgets of a row in positions, by resource (`tokens` and the encoders), ascending.
+    """Budgets of a row in positions, by resource (`tokens` and the buckets), ascending.
 
     The last ones are `data.budgets`; with `data.batch: tokens` they are the only ones.
     """

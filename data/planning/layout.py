@@ -28,9 +28,9 @@ class SamplePlacement:
 
     Attributes:
         index: index in the source.
-        row: global row of the decoder.
-        start: first decoder position.
-        segment: number of its segment in the decoder row, from 1.
+        row: global row of the text.
+        start: first position of the text.
+        segment: number of its segment in the row of the text, from 1.
         lengths: lengths by bucket.
         media: by bucket, of each medium the global row of the bucket, the first input position, and
             the segment number, for a tiled image that of its first tile.
@@ -67,7 +67,7 @@ def lay_out(
 
     Args:
         samples: index in the source and lengths of every sample.
-        rows: row of the decoder of every sample, None for a sample that waits.
+        rows: row of the text of every sample, None for a sample that waits.
         specs: descriptions of the rows of all buckets, that of the text among them.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
@@ -148,10 +148,10 @@ def media_of_plan(
 def runs_of_plan(
     placements: Sequence[SamplePlacement], specs: Sequence[MediaRowSpec]
 ) -> dict[str, np.ndarray]:
-    """The runs of outputs of every medium, for each encoder, `[runs, 5]` int64.
+    """The runs of outputs of every medium, by bucket, `[runs, 5]` int64.
 
-    Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
-    one run; a tiled image has one for each row of its grid.
+    Columns: row of the medium, first output, row of the text, first token, number of outputs. A
+    medium has one run; a tiled image has one for each row of its grid.
     """
     runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in specs}
     for p in placements:

@@ -1,10 +1,10 @@
 """Packing: which sample goes to which row, under several budgets at once.
 
-A row offers a capacity in every resource (decoder tokens, each encoder's input positions, decoder
-segments, each encoder's segments); a sample needs some of each. Samples are offered oldest first
-and each goes to the fullest row that has room (best fit), so that small young samples fill the
-space that large old ones leave. The oldest sample meets empty rows, hence is always placed, hence a
-sample with k older ones waits at most k steps.
+A row offers a capacity in every resource (tokens of the text, input positions of each bucket,
+segments of each); a sample needs some of each. Samples are offered oldest first and each goes to
+the fullest row that has room (best fit), so that small young samples fill the space that large old
+ones leave. The oldest sample meets empty rows, hence is always placed, hence a sample with k older
+ones waits at most k steps.
 
     rows of 10 tokens, needs 6 5 4 5:      row 0 |666666|4444|   row 1 |55555|55555|
 

@@ -52,10 +52,10 @@ class RowAssignment:
     """Rows of the samples of a microbatch.
 
     Attributes:
-        rows: row of the decoder of every sample.
-        media: by sample and encoder, the encoder's row of every medium.
-        loads: work of the rows by phase: `decoder` and the encoders.
-        crossing: by encoder, number of outputs whose tokens are on another host.
+        rows: row of the text of every sample.
+        media: by sample and bucket, the bucket's row of every medium.
+        loads: work of the rows by phase: that of the text, and those of the buckets.
+        crossing: by bucket, number of outputs whose tokens are on another host.
         limits: by resource, budget of a row in positions that holds the fullest row.
     """
 
@@ -71,7 +71,7 @@ class _Items:
     """The items that one phase distributes over the rows.
 
     Attributes:
-        phase: `decoder` or an encoder.
+        phase: that of the text, or a bucket.
         owners: sample of every item.
         lengths: lengths of the items, in input positions.
         needs, limits: needs of the items, `[items, resources]`, and limits of a row; positions come
@@ -108,7 +108,7 @@ class RowAssigner:
         config: configuration of the data.
         capacity: capacity of a row.
         ladder: budgets of rows; the lowest sufficient ones are taken.
-        work: work of the modules, by `decoder` and the encoders' names.
+        work: work of the modules, by the names of their buckets.
         hosts: host of every row, by module; empty if there is only one host.
 
     Raises:
@@ -393,7 +393,7 @@ class RowAssigner:
         """Rows of a module's items, renumbered so that little is sent from host to host.
 
         Args:
-            module: `decoder` or an encoder.
+            module: that of the text, or a bucket.
             assigned: row of every item.
             flows: for inputs and outputs, a host for every item, and the number of positions of the
                 item that this host has or needs.

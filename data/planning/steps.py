@@ -42,7 +42,7 @@ class Packed:
     """Rows of samples.
 
     Attributes:
-        rows: row of the decoder of every sample, None for a sample that waits.
+        rows: row of the text of every sample, None for a sample that waits.
         media: by sample and encoder, the encoder's row of every medium.
         block: number of rows of a block; a sample and its media are in the same block.
     """

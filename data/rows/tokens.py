@@ -28,7 +28,7 @@ from data.rows.pack import empty_rows
 from data.rows.spec import ArraySpec, Kind, MediaRowSpec, RowSpec
 from data.sample import Grid, Lengths
 
-#: Ids that a decoder's rows may have besides those of segments.
+#: Ids that rows of the text may have besides those of segments.
 SPAN_IDS = "span_ids"
 
 

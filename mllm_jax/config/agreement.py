@@ -103,5 +103,5 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
 
 def _make_chat(config: ExperimentConfig) -> ConversationTokenizer:
     """The tokenizer and chat template. Raises DataError."""
-    kinds = [encoder.modality for encoder in config.model.others.values()]
+    kinds = [encoder.media_kind for encoder in config.model.others.values()]
     return make_chat(config.data, kinds, read_files(config.data, released_of(config.data)))

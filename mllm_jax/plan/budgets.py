@@ -155,13 +155,13 @@ class _MeasuredSamples:
     """The samples of a configuration, whose encoders all have plans.
 
     Attributes:
-        encoders: modalities of the buckets.
+        specs: descriptions of the rows of all buckets, that of the text among them.
     """
 
     config: ExperimentConfig
     source: Source
     lengths: LengthTable
-    encoders: tuple[RowSpec, ...]
+    specs: tuple[RowSpec, ...]
 
     @classmethod
     def from_config(cls, config: ExperimentConfig) -> _MeasuredSamples:
@@ -180,11 +180,11 @@ class _MeasuredSamples:
 
     def assess_budgets(self, budgets: dict[str, int]) -> BudgetOutcome:
         """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
-        return assess_budgets(self.config, self.source, self.lengths, self.encoders, budgets)
+        return assess_budgets(self.config, self.source, self.lengths, self.specs, budgets)
 
     def suggest_for(self, samples: int) -> BudgetOutcome:
         """Budgets by which a microbatch holds about so many samples."""
-        rows, common = self.config.data.rows, (self.lengths, self.encoders)
+        rows, common = self.config.data.rows, (self.lengths, self.specs)
         budgets = suggest_budgets(
             *common, rows, samples, order=self.sample_order, longest=self.longest_sample
         )
@@ -196,9 +196,7 @@ class _MeasuredSamples:
         if data.samples is not None:
             return self.suggest_for(-(-data.samples // each))
         usual = usual_samples(
-            needs_of(
-                self.lengths, self.encoders, order=self.sample_order, longest=self.longest_sample
-            )
+            needs_of(self.lengths, self.specs, order=self.sample_order, longest=self.longest_sample)
         )
         suggestion = self.suggest_for(data.rows * usual)
         return min(
@@ -210,9 +208,7 @@ class _MeasuredSamples:
     def _wider_budgets(self, suggestion: BudgetOutcome) -> Iterator[BudgetOutcome]:
         """The same with a bit more room for media, which rows hold whole: often for one more."""
         for part in range(1, WIDER + 1):
-            more = {
-                modality.name: part * MULTIPLE * modality.reduction for modality in self.encoders
-            }
+            more = {spec.name: part * MULTIPLE * spec.reduction for spec in self.specs}
             budgets = {name: n + more.get(name, 0) for name, n in suggestion.budgets.items()}
             yield self.assess_budgets(round_budgets(budgets, self.config))
 

@@ -168,7 +168,7 @@ class ReleaseFiles:
                 "processor makes them; export parts, each by itself: --part "
                 f"{' or '.join(self.run_export.valid_parts)}"
             )
-        kinds = [encoder.modality for encoder in self.run_export.model.others.values()]
+        kinds = [encoder.media_kind for encoder in self.run_export.model.others.values()]
         for kind in kinds:
             self.run_export.processor.check_media(kind)
         processor_files = self.run_export.processor.generated_files(

@@ -164,12 +164,12 @@ class RunExport:
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""
-        kinds = [encoder.modality for encoder in self.model.others.values()]
+        kinds = [encoder.media_kind for encoder in self.model.others.values()]
         for name, encoder in self.model.others.items():
-            if kinds.count(encoder.modality) > 1:
+            if kinds.count(encoder.media_kind) > 1:
                 raise PretrainedError(
-                    f"{name} is one of {kinds.count(encoder.modality)} encoders of "
-                    f"{encoder.modality}, of which no released form has more than one; export "
+                    f"{name} is one of {kinds.count(encoder.media_kind)} encoders of "
+                    f"{encoder.media_kind}, of which no released form has more than one; export "
                     f"parts, each by itself: --part {' or '.join(self.valid_parts)}"
                 )
 
@@ -188,9 +188,9 @@ class RunExport:
         if self.processor is None:
             return self.source.released_model.placeholders if self.source else {}
         vocab = self.model.backbone_config.vocab_size
-        encoders = sorted(self.model.others.values(), key=lambda encoder: encoder.modality)
+        encoders = sorted(self.model.others.values(), key=lambda encoder: encoder.media_kind)
         return {
-            encoder.released_name: self.processor.id_of(encoder.modality, vocab)
+            encoder.released_name: self.processor.id_of(encoder.media_kind, vocab)
             for encoder in encoders
         }
 

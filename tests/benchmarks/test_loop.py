@@ -75,7 +75,7 @@ def test_saves_with_and_without_checksums_take_turns(small_config, tmp_path, mon
     assert not [*(tmp_path / "test").iterdir()]
 
 
-def test_a_modality_that_no_sample_has_is_padding_alone():
+def test_a_medium_that_no_sample_has_is_padding_alone():
     lengths = {"decoder": np.array([2, 3]), "vision": np.array([], np.int64)}
     stats = MicrobatchStats(
         2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {}, {}, {}, 0.0

@@ -72,7 +72,7 @@ def test_packed_media_equal_media_alone(family: str) -> None:
     )
     settings = config.encoders["media"]
     params = towers.parameters(config)["media"]
-    lengths, columns = MEDIA[settings.modality]
+    lengths, columns = MEDIA[settings.media_kind]
     media = towers.signals(lengths, settings.features)
     rng = np.random.default_rng(1)
     step, results = encoder_loss(config), []
@@ -99,7 +99,7 @@ def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
     params = towers.parameters(config)["media"]
-    lengths, columns = MEDIA[settings.modality]
+    lengths, columns = MEDIA[settings.media_kind]
     media = towers.signals(lengths, settings.features)
     rows = towers.lay([lengths], 32, settings.reduction)
     encode = towers.quick(lambda batch: towers.encode(params, "media", batch, config, VIEW))

@@ -148,7 +148,7 @@ def media_rows(
         grid = np.stack(np.divmod(np.arange(patches), width), axis=-1)
         positions[here] = np.pad(grid, (kept, (0, 0)), constant_values=-1)
         sizes[here] = (-(-patches // width), width)
-    if settings.modality == "audio":
+    if settings.media_kind == "audio":
         return ModuleRows(inputs, ids, rows.index[..., None])
     return ModuleRows(inputs, ids, positions, arrays={"sizes": sizes})
 

@@ -224,7 +224,7 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[ConfigProblem]
 def _own_images(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Settings of images are of encoders of images."""
     settings_by_encoder, encoders = config.data.image.modules, config.model.others
-    images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
+    images = {name for name, encoder in encoders.items() if encoder.media_kind == "image"}
     if wrong := sorted(settings_by_encoder.keys() - images):
         image_settings = {
             name: settings for name, settings in settings_by_encoder.items() if name in images

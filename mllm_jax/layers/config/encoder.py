@@ -175,7 +175,7 @@ class EncoderConfig(ModuleConfig):
 
     @property
     @abstractmethod
-    def modality(self) -> str:
+    def media_kind(self) -> str:
         """The kind of media that the encoder is for."""
 
     @property
@@ -302,8 +302,8 @@ class ImageEncoderConfig(EncoderConfig):
         return small | ({"tiles": {"pixels": pixels, "pinpoints": [pixels]}} if self.tiles else {})
 
     @property
-    def modality(self) -> str:
-        """See `EncoderConfig.modality`."""
+    def media_kind(self) -> str:
+        """See `EncoderConfig.media_kind`."""
         return "image"
 
     @property
@@ -389,8 +389,8 @@ class AudioEncoderConfig(EncoderConfig):
         return self
 
     @property
-    def modality(self) -> str:
-        """See `EncoderConfig.modality`."""
+    def media_kind(self) -> str:
+        """See `EncoderConfig.media_kind`."""
         return "audio"
 
     @property

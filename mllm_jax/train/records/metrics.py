@@ -91,7 +91,7 @@ class StepsReport:
     def log_fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
-        paddings = {modality_of(name): share for name, share in self.padding.items()}
+        paddings = {content_name(name): share for name, share in self.padding.items()}
         imbalances = {
             phase_name(name): imbalance["after"] for name, imbalance in self.imbalance.items()
         }
@@ -391,7 +391,7 @@ def _add_maps(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) 
     return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
-def modality_of(module: str) -> str:
+def content_name(module: str) -> str:
     """Name of the contents of positions: tokens are text."""
     return "text" if module == "tokens" else module
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mllm_jax.train.records.metrics import StepsReport, modality_of, phase_name
+from mllm_jax.train.records.metrics import StepsReport, content_name, phase_name
 
 
 def report_scalars(report: StepsReport) -> dict[str, float]:
@@ -26,7 +26,7 @@ def report_scalars(report: StepsReport) -> dict[str, float]:
         for name in ("imbalance", "entropy")
     }
     known |= {f"encoder_microbatches/{name}": count for name, count in counts.items()}
-    known |= {f"padding/{modality_of(name)}": share for name, share in padding.items()}
+    known |= {f"padding/{content_name(name)}": share for name, share in padding.items()}
     known |= {
         f"imbalance_{when}/{phase_name(name)}": value
         for name, values in imbalance.items()

@@ -17,7 +17,7 @@ from data.sample import LengthError, Lengths, MediaError, SampleError
 from tests.configs import ROOT
 from tests.data.samples import AUDIO, TEXT, VISION, ListSource, make_lengths, make_sample
 
-MODALITIES = (TEXT, VISION, AUDIO)
+SPECS = (TEXT, VISION, AUDIO)
 BUDGETS = {"tokens": 20, "vision": 24, "audio": 32, "segments": 2}
 
 faults = st.builds(SampleFault, st.sampled_from(FaultKind), st.text(max_size=8))
@@ -42,8 +42,8 @@ lengths = st.builds(
 def test_what_no_row_holds_is_found(
     samples: list[Lengths | SampleFault], rows: int, longest: int | None
 ) -> None:
-    capacity = make_capacity(BUDGETS, MODALITIES, longest)
-    table = LengthTable.from_lengths(samples, [*MODALITIES])
+    capacity = make_capacity(BUDGETS, SPECS, longest)
+    table = LengthTable.from_lengths(samples, [*SPECS])
     wanted = {
         index: fault
         for index, own in enumerate(samples)
@@ -58,7 +58,7 @@ def test_what_no_row_holds_is_found(
 
 
 def test_a_sample_longer_than_the_models_positions_fits_no_row() -> None:
-    short, row = make_capacity(BUDGETS, MODALITIES, 12), make_lengths(12)
+    short, row = make_capacity(BUDGETS, SPECS, 12), make_lengths(12)
     assert short.misfit(row) is None
     fault = short.misfit(make_lengths(13), 4)
     assert fault is not None

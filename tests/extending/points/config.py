@@ -13,7 +13,7 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 class PointsConfig(EncoderConfig):
     """A transformer over the points of a cloud."""
 
-    modality: ClassVar[str] = "cloud"
+    media_kind: ClassVar[str] = "cloud"
     features: ClassVar[int] = 3
 
     family: Literal["points"]

@@ -22,14 +22,14 @@ ONE = {name: ParallelPlan() for name in ("decoder", "vision", "audio")}
 
 def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> PackedBatch:
     """The first samples of the source, sample i in row `rows[i]`; some rows may hold none."""
-    modalities = tuple(processor.specs.values())
-    capacity = make_capacity(config.data.budgets, modalities)
+    specs = tuple(processor.specs.values())
+    capacity = make_capacity(config.data.budgets, specs)
     source = make_source(config.data, "train")
     count = len(rows)
     data = config.data.model_copy(update={"rows": count})
     wanted = {name: list(range(count)) for name in ONE}
     samples = [(i, processor.measure(source[i, 0])) for i in range(len(rows))]
-    placements = lay_out(samples, list(rows), modalities)
+    placements = lay_out(samples, list(rows), specs)
     made, skipped = BatchAssembler(source, processor, data, wanted)(placements, capacity)
     assert not skipped
     return made

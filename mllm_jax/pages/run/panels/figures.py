@@ -9,7 +9,7 @@ from mllm_jax.pages.html.markup import Markup, join_markup, make_table
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_number, format_percent, format_seconds, format_times
 from mllm_jax.pages.run.files import RunFiles
-from mllm_jax.train.records.metrics import modality_of, phase_name
+from mllm_jax.train.records.metrics import content_name, phase_name
 
 #: Reports from which the loss is smoothed.
 MANY = 20
@@ -99,7 +99,7 @@ def waits_panel(run: RunFiles) -> PagePanel:
 def padding_panel(run: RunFiles) -> PagePanel:
     """Share of computed positions without a sample."""
     lines = [
-        ChartSeries(modality_of(name), *_inner_series(run, "padding", name))
+        ChartSeries(content_name(name), *_inner_series(run, "padding", name))
         for name in _list_names(run, "padding")
     ]
     chart = line_chart("share of padding over steps", lines, format_percent, zero=True)
