@@ -43,6 +43,7 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "hidden_act": ("silu",),
     "mlp_bias": (False, None),
     "use_sliding_window": (False, None),
+    "partial_rotary_factor": (1, None),
     "attention_dropout": (0, None),
     "pretraining_tp": (1, None),
     "quantization_config": (None,),
@@ -233,6 +234,11 @@ def _check_rope(rope: Mapping[str, Any], kind: Any) -> None:
         raise PretrainedError(
             f"rope_parameters of {list_names(nested)} are not supported; valid: the same for all "
             "layers"
+        )
+    if rope.get("mrope_section") is not None:
+        raise PretrainedError(
+            f"mrope_section: {rope['mrope_section']} is not supported, as positions of released "
+            "decoders have one axis; valid: null"
         )
     if rope.get("partial_rotary_factor", 1) not in (1, None):
         raise PretrainedError(

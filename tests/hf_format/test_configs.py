@@ -115,6 +115,16 @@ def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
         ({"rope_scaling": {"rope_type": "llama3"}}, "the rope of type llama3 lacks 'factor'"),
         ({"rope_scaling": {"full_attention": {"rope_theta": 1e6}}}, "of full_attention are not"),
         ({"rope_scaling": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor: 0.5 is not"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor: 0.5 is not supported; valid: 1"),
+        ({"rope_scaling": {"mrope_section": [16, 24, 24]}}, "mrope_section: [16, 24, 24] is not"),
+        (
+            {
+                "rope_scaling": None,
+                "rope_parameters": {"rope_type": "default", "mrope_section": [24, 20, 20]},
+            },
+            "mrope_section: [24, 20, 20] is not supported, as positions of released decoders have",
+        ),
+        ({"rope_scaling": {"type": "mrope", "mrope_section": [2]}}, "rope_type 'mrope' is not"),
     ],
     ids=str,
 )
