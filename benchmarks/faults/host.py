@@ -17,14 +17,14 @@ from benchmarks.faults.processes import list_descendants, list_processes, send_s
 TOLD = re.compile(
     r"attempt \d+: |attempt \d+ (has ended|is the last)"
     r"|the connection to the supervisor of process 0 is gone"
-    r"|no sign of life of the supervisor of process 0"
+    r"|no heartbeat of the supervisor of process 0"
 )
 
 
 #: Lines that say which process an attempt has ended for; they may list others after it.
 _NAMES = (
     r"attempt \d+(?: has ended after \d+ s| is the last)?: process {number} \(",
-    r"(?:the connection to|no sign of life of) the supervisor of process {number} ",
+    r"(?:the connection to|no heartbeat of) the supervisor of process {number} ",
 )
 
 

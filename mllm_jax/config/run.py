@@ -115,7 +115,7 @@ class RunConfig(Section):
             process 0 writes to `profile/process-<n>`.
         profile_on_signal: steps that a process profiles in the same way when it gets SIGUSR2, from
             its next step on; null: the signal has no effect.
-        hang_seconds: seconds without a sign of life of one process (it is stopped, or its machine
+        hang_seconds: seconds without a heartbeat of one process (it is stopped, or its machine
             is gone) after which all processes of a run end.
         stall_seconds: seconds without progress of any process, while none is at what may take
             `phase_seconds` (one is stuck), after which all processes of a run end; null: no limit.

@@ -1,4 +1,4 @@
-"""A process that exchanges values and signs of life with the others of its run."""
+"""A process that exchanges values and heartbeats with the others of its run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-#: Seconds between two signs of life.
+#: Seconds between two heartbeats.
 HEARTBEAT_SECONDS = 0.5
 
 
@@ -200,7 +200,7 @@ class PeerGroup(RunPeers):
         raise NotImplementedError
 
     def _note_beat(self, peer: PeerProcess, beat: peer_messages.BeatMessage) -> None:
-        """Note a sign of life."""
+        """Note a heartbeat."""
         peer.heard = time.monotonic()
         peer.event, peer.limited, peer.waiting = beat.event, beat.limited, beat.waiting
         peer.allowed, peer.waits = beat.allowed, beat.waits

@@ -25,7 +25,7 @@ class WatchLimits:
     """The limits beyond which a process is at fault.
 
     Attributes:
-        silent: seconds without a sign of life: the process is stopped, or its machine is gone.
+        silent: seconds without a heartbeat: the process is stopped, or its machine is gone.
         stalled: seconds without an event of any process, in what should not take long; None: no
             limit.
         longest: seconds without an event of a process in what may take long, e.g. compiling; None:
@@ -65,7 +65,7 @@ class PeerProcess:
         index: number of the process.
         host: name of the process' machine.
         pid: id of the process on this machine.
-        heard: time of the last sign of life.
+        heard: time of the last heartbeat.
         event: last event of the process.
         since: time of the last event.
         limited: whether the present activity should end within `WatchLimits.stalled`.
@@ -111,7 +111,7 @@ def find_fault(peers: Iterable[PeerProcess], now: float, limits: WatchLimits) ->
     if silent:
         worst = min(silent, key=lambda peer: peer.heard)
         return (
-            f"{worst} is stuck or gone: no sign of life for {now - worst.heard:.0f} s "
+            f"{worst} is stuck or gone: no heartbeat for {now - worst.heard:.0f} s "
             f"(run.hang_seconds is {limits.silent:g}); {worst.describe_last_event(now)}"
         )
     busy = [peer for peer in present if not peer.limited and not peer.waiting]

@@ -68,7 +68,7 @@ class ClusterJob:
         grace: seconds from SIGTERM to SIGKILL.
         restarts: most attempts after failures.
         join_seconds: seconds for which processes wait for each other.
-        hang_seconds: seconds without a sign of life after which a process counts as dead.
+        hang_seconds: seconds without a heartbeat after which a process counts as dead.
         port: TCP port of process 0.
     """
 

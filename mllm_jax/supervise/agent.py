@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.run_status import FROM_STEP, remove_option
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.supervise.child import ChildProcess
 from mllm_jax.supervise.coordinator_events import BeginAttempt, ProcessEnded
 from mllm_jax.supervise.ends import ProcessEnd
@@ -83,9 +83,9 @@ class ProcessAgent:
         self._signals: list[int] = []
 
     @property
-    def newest_beat(self) -> Heartbeat | None:
-        """The newest sign of life; None without one."""
-        return self._child.newest_beat if self._child else None
+    def newest_heartbeat(self) -> Heartbeat | None:
+        """The newest heartbeat; None without one."""
+        return self._child.newest_heartbeat if self._child else None
 
     def begin_attempt(self, begin: BeginAttempt) -> None:
         """Start the process of an attempt."""
@@ -117,7 +117,7 @@ class ProcessAgent:
 
     def forward_request(self, number: int) -> None:
         """Pass on a signal that asks for something, to a process that is far enough to heed it."""
-        if self._child is not None and self._child.newest_beat is not None:
+        if self._child is not None and self._child.newest_heartbeat is not None:
             self._child.send_signal(number)
 
     async def _run_child(self, child: ChildProcess, begin: BeginAttempt) -> None:

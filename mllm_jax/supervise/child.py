@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mllm_jax.runtime.supervised import beats
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised import heartbeats
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.supervised.process import STACKS, SupervisorSettings
 from mllm_jax.supervise.ends import ProcessEnd
 from mllm_jax.supervise.session import ProcessSession
@@ -39,7 +39,7 @@ class ChildProcess:
 
     def __init__(self, attempt: int, process: int, folder: Path) -> None:
         self.attempt, self._process, self._folder = attempt, process, folder
-        self._beats, self._stacks = beats.create_beat_file(), os.memfd_create("stacks")
+        self._beats, self._stacks = heartbeats.create_heartbeat_file(), os.memfd_create("stacks")
         self._running: asyncio.subprocess.Process | None = None
         self._session: ProcessSession | None = None
         self._early: list[int] = []
@@ -84,9 +84,9 @@ class ChildProcess:
             self._session.kill_processes()
 
     @property
-    def newest_beat(self) -> Heartbeat | None:
-        """The newest sign of life."""
-        return beats.read_beat(self._beats)
+    def newest_heartbeat(self) -> Heartbeat | None:
+        """The newest heartbeat."""
+        return heartbeats.read_heartbeat(self._beats)
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the process itself, as soon as it is there."""
@@ -114,7 +114,7 @@ class ChildProcess:
         code, pid = await self._running.wait(), self._running.pid
         await self._end_leftovers()
         async with self._halting:
-            beat, host = self.newest_beat, socket.gethostname()
+            beat, host = self.newest_heartbeat, socket.gethostname()
             self._close_files()
         end = ProcessEnd(self._process, host, pid, code, halted=self._halted, stacks=self._written)
         if beat is None:
@@ -137,7 +137,7 @@ class ChildProcess:
 
     async def _write_stacks(self) -> None:
         """Have the stacks written, which takes a handler of the process, and keep them."""
-        if self.newest_beat is None:
+        if self.newest_heartbeat is None:
             return  # it has not said yet that it would, and the signal would kill it
         self.send_signal(STACKS)
         text = await self._stacks_written()

@@ -28,9 +28,9 @@ from mllm_jax.supervise.coordinator_events import (
     CoordinatorEvent,
     FinishRun,
     HaltAttempt,
+    HeartbeatReceived,
     LeaderInterrupted,
     LeaveRun,
-    LifeSign,
     LogLine,
     ProcessEnded,
     SupervisorJoined,
@@ -64,7 +64,7 @@ class HostState:
     Attributes:
         joined: its supervisor.
         busy: whether its training process has not ended.
-        heard: time of the last sign of life.
+        heard: time of the last heartbeat.
         pace: how long events last on it.
     """
 
@@ -134,8 +134,8 @@ class RunCoordinator:
                 return self._on_joined(event)
             case SupervisorLeft():
                 return self._on_left(event.process, now)
-            case LifeSign():
-                return self._on_life_sign(event)
+            case HeartbeatReceived():
+                return self._on_heartbeat(event)
             case ProcessEnded():
                 return self._on_ended(event, now)
             case LeaderInterrupted():
@@ -262,16 +262,16 @@ class RunCoordinator:
         why = f"{', '.join(stay)} cannot be ended within {UNENDING:g} s: the machine is at fault"
         return self._finish_run(ExitCode.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
 
-    def _on_life_sign(self, sign: LifeSign) -> list[CoordinatorAction]:
-        place = self._places.get(sign.process)
-        if sign.beat.attempt != self.attempt or place is None:
+    def _on_heartbeat(self, event: HeartbeatReceived) -> list[CoordinatorAction]:
+        place = self._places.get(event.process)
+        if event.beat.attempt != self.attempt or place is None:
             return [
                 LogLine(
-                    f"a sign of life of attempt {sign.beat.attempt} from process {sign.process} "
-                    f"(pid {sign.beat.pid}) is refused: the present attempt is {self.attempt}"
+                    f"a heartbeat of attempt {event.beat.attempt} from process {event.process} "
+                    f"(pid {event.beat.pid}) is refused: the present attempt is {self.attempt}"
                 )
             ]
-        place.heard, place.pace = sign.beat.time, place.pace.after_beat(sign.beat)
+        place.heard, place.pace = event.beat.time, place.pace.after_heartbeat(event.beat)
         return []
 
     def _on_left(self, process: int, now: float) -> list[CoordinatorAction]:

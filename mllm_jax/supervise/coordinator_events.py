@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.supervise.ends import ProcessEnd
 
 
@@ -37,8 +37,8 @@ class SupervisorLeft:
 
 
 @dataclass(frozen=True)
-class LifeSign:
-    """A sign of life of a training process; its times are of the coordinator's clock."""
+class HeartbeatReceived:
+    """A heartbeat of a training process; its times are of the coordinator's clock."""
 
     process: int
     beat: Heartbeat
@@ -57,7 +57,9 @@ class LeaderInterrupted:
     """The supervisor that leads was asked to stop; its process, if there is one, was, too."""
 
 
-CoordinatorEvent = SupervisorJoined | SupervisorLeft | LifeSign | ProcessEnded | LeaderInterrupted
+CoordinatorEvent = (
+    SupervisorJoined | SupervisorLeft | HeartbeatReceived | ProcessEnded | LeaderInterrupted
+)
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class FollowerSupervisor(HostSupervisor):
                 async with asyncio.timeout(silent):
                     message = await connection.receive()
             except TimeoutError:
-                logger.warning("no sign of life of the %s for %g s", self._describe_self, silent)
+                logger.warning("no heartbeat of the %s for %g s", self._describe_self, silent)
                 return
             if message is None:
                 if self._finish is None:
@@ -207,11 +207,11 @@ class FollowerSupervisor(HostSupervisor):
 
     async def _send_beats(self, connection: Connection) -> None:
         while True:
-            beat = self._agent.newest_beat
+            beat = self._agent.newest_heartbeat
             if beat is None:
                 connection.send("alive")
             else:
-                connection.send("sign", beat=asdict(exchange_ages(beat, time.monotonic())))
+                connection.send("heartbeat", beat=asdict(exchange_ages(beat, time.monotonic())))
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     def _on_ended(self, ended: ProcessEnded) -> None:

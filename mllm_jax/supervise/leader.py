@@ -15,7 +15,7 @@ from pathlib import Path
 from mllm_jax.runtime.messages.strangers import StrangerConnections, refuse_connection
 from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.part import JoinError
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.wire import STRANGE, Connection, HostAddress, describe_error, hold_port
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.attempts import WatchedAttempt, newest_attempt, write_attempt
@@ -28,9 +28,9 @@ from mllm_jax.supervise.coordinator_events import (
     CoordinatorEvent,
     FinishRun,
     HaltAttempt,
+    HeartbeatReceived,
     LeaderInterrupted,
     LeaveRun,
-    LifeSign,
     LogLine,
     ProcessEnded,
     SupervisorJoined,
@@ -126,9 +126,9 @@ class LeaderSupervisor(HostSupervisor):
             self._coordinator.on_wake(now)
             for other in self._others.values():
                 other.heard = now
-        beat = self._agent.newest_beat
+        beat = self._agent.newest_heartbeat
         if beat is not None:
-            self._on_event(LifeSign(self._settings.process, beat))
+            self._on_event(HeartbeatReceived(self._settings.process, beat))
             self._note_step(beat)
         self._broadcast_action(LeaderAlive(self._settings.process, self._list_successors()))
         for other in list(self._others.values()):

@@ -1,17 +1,18 @@
-"""What supervisors tell each other: JSON objects, one a line, over TCP (`mllm_jax.runtime.wire`).
+"""Messages between supervisors: JSON objects, one a line, over TCP (`mllm_jax.runtime.wire`).
 
-Here that of process 0 leads::
+Here the supervisor of process 0 leads::
 
     process 1  -- hello -->   process 0   <-- hello --  process 2
-               -- sign -->                <-- sign --           (every half second)
+               -- heartbeat -->           <-- heartbeat --      (every half second)
                <- begin --                - begin -->           (of an attempt)
                -- ended -->               <-- ended --
                <- halt --                 - halt -->
                <- finish --               - finish -->          (of the run)
                <- leave ---               - leave --->          (of the lead)
 
-Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`).
-Clocks of machines differ, so times of signs travel as ages.
+First, both ends prove that they know the secret of the run, if it has one
+(`mllm_jax.runtime.messages.secret`).
+Clocks of machines differ, so times in heartbeats are sent as ages.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 
 from mllm_jax.runtime.messages.typed import MessageError, parse_message
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.wire import Message
 from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     FinishRun,
     HaltAttempt,
+    HeartbeatReceived,
     LeaveRun,
-    LifeSign,
     ProcessEnded,
     SupervisorJoined,
 )
@@ -54,20 +55,20 @@ class SupervisorHello:
 
 
 @dataclass(frozen=True)
-class SignMessage:
-    """A sign of life of the training process; its times are ages."""
+class HeartbeatMessage:
+    """A heartbeat of the training process; its times are ages."""
 
     beat: Heartbeat
 
 
 @dataclass(frozen=True)
 class PresentMessage:
-    """A sign of life of a supervisor that has no training process."""
+    """A heartbeat of a supervisor that has no training process."""
 
 
 @dataclass(frozen=True)
 class LeaderAlive:
-    """A sign of life of the supervisor that leads.
+    """A heartbeat of the supervisor that leads.
 
     Attributes:
         process: number of its training process.
@@ -82,13 +83,13 @@ class LeaderAlive:
 
 @dataclass(frozen=True)
 class SupervisorRefused:
-    """The supervisor that leads refuses another one: why."""
+    """The supervisor that leads refuses another one, for this reason."""
 
     why: str
 
 
-#: What the supervisor that leads hears, and what it says.
-TO_LEADER = {"alive": PresentMessage, "sign": SignMessage, "ended": ProcessEnded}
+#: Messages to and from the supervisor that leads, by kind.
+TO_LEADER = {"alive": PresentMessage, "heartbeat": HeartbeatMessage, "ended": ProcessEnded}
 FROM_LEADER = {
     "alive": LeaderAlive,
     "begin": BeginAttempt,
@@ -105,19 +106,21 @@ SupervisorOrder = (
 
 
 def exchange_ages(beat: Heartbeat, now: float) -> Heartbeat:
-    """Turn the times of a sign into ages at the time `now`, and ages into times."""
+    """Turn the times of a heartbeat into ages at the time `now`, and ages into times."""
     return replace(beat, time=now - beat.time, since=now - beat.since)
 
 
-def parse_event(message: Message, process: int, now: float) -> LifeSign | ProcessEnded | None:
+def parse_event(
+    message: Message, process: int, now: float
+) -> HeartbeatReceived | ProcessEnded | None:
     """The event in a message from the supervisor of `process`; None for one that is only there.
 
     Raises:
         MessageError: the message is none of a supervisor, or tells of another process.
     """
     match parse_message(TO_LEADER, message):
-        case SignMessage(beat):
-            return LifeSign(process, exchange_ages(beat, now))
+        case HeartbeatMessage(beat):
+            return HeartbeatReceived(process, exchange_ages(beat, now))
         case ProcessEnded() as ended if ended.end.process != process:
             raise MessageError(f"ended: the end of process {ended.end.process}, not of {process}")
         case ProcessEnded() as ended:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.watch import ActivityLimit, WatchLimits
 
 #: Events of a kind after which it is known how long they last.
@@ -35,7 +35,7 @@ class EventPace:
     Attributes:
         seen: number of events of a kind.
         longest: seconds of the longest of them.
-        beat: the newest sign of life.
+        beat: the newest heartbeat.
         granted: seconds that events of a kind are given that has ended an attempt.
         step: newest step that the process has taken in any attempt.
     """
@@ -46,8 +46,8 @@ class EventPace:
     granted: Mapping[str, float] = field(default_factory=dict)
     step: int = 0
 
-    def after_beat(self, beat: Heartbeat) -> EventPace:
-        """The value after one more sign of life; an event ends where the next one begins."""
+    def after_heartbeat(self, beat: Heartbeat) -> EventPace:
+        """The value after one more heartbeat; an event ends where the next one begins."""
         before, pace = self.beat, replace(self, beat=beat)
         if beat.step > self.step:
             pace = replace(pace, step=beat.step, granted={})

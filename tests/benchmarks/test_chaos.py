@@ -204,7 +204,7 @@ def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
         ("attempt 2: process 1 (host b, pid 97) is stuck: no process goes on since 30 s", True),
         ("attempt 2 has ended after 9 s: process 1 (host b, pid 97) was killed by SIGKILL", True),
         ("attempt 2 is the last: process 1 (host b, pid 97) ended with exit code 3", True),
-        ("WARNING x: no sign of life of the supervisor of process 1 for 30 s", True),
+        ("WARNING x: no heartbeat of the supervisor of process 1 for 30 s", True),
         ("the connection to the supervisor of process 1 is gone", True),
         (
             "attempt 2: all processes wait for each other since 30 s: process 0 (host a, pid 96): "

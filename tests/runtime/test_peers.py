@@ -121,7 +121,7 @@ def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
     met(processes)
     processes[victim].send_signal(signal.SIGSTOP)
     for process in processes[:victim] + processes[victim + 1 :]:
-        ends(process, ExitCode.LOST_PEER, f"process {victim} (host ", "no sign of life", "step ")
+        ends(process, ExitCode.LOST_PEER, f"process {victim} (host ", "no heartbeat", "step ")
     processes[victim].send_signal(signal.SIGCONT)
     ends(processes[victim], ExitCode.LOST_PEER)
 

@@ -23,11 +23,11 @@ while True:
 
 
 async def halted(folder: Path) -> str:
-    """The file of the stacks of a process that is halted after its first sign of life."""
+    """The file of the stacks of a process that is halted after its first heartbeat."""
     own = ChildProcess(3, 0, folder)
     await own.start((sys.executable, "-c", PROGRAM), ("x",))
     ended = asyncio.create_task(own.wait())
-    while own.newest_beat is None:
+    while own.newest_heartbeat is None:
         await asyncio.sleep(0.01)
     await own.end_process()
     return (await ended).stacks

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.watch import ActivityLimit, PeerProcess, WatchLimits, find_fault
 from mllm_jax.supervise.coordinator import GRACE, RestartPhase, RunCoordinator
 from mllm_jax.supervise.coordinator_events import (
@@ -19,9 +19,9 @@ from mllm_jax.supervise.coordinator_events import (
     CoordinatorEvent,
     FinishRun,
     HaltAttempt,
+    HeartbeatReceived,
     LeaderInterrupted,
     LeaveRun,
-    LifeSign,
     LogLine,
     ProcessEnded,
     SupervisorJoined,
@@ -111,7 +111,7 @@ def test_who_comes_back_with_a_later_number_changes_that_of_the_next_attempt_alo
     own, _ = without(3, (2,), 0, 1)
     own.on_tick(100.75)
     own.on_event(SupervisorJoined(2, "host2", 9, attempt=7), 101.0)
-    assert own.on_event(LifeSign(0, beat(1, step=3, time=102.0)), 102.0) == []
+    assert own.on_event(HeartbeatReceived(0, beat(1, step=3, time=102.0)), 102.0) == []
     own.on_event(ProcessEnded(1, end(0, -9, step=3)), 103.0)
     told = own.on_event(ProcessEnded(1, end(1, ExitCode.LOST_PEER, step=3)), 103.0)
     assert "attempt 1 has ended" in told[-1].text
@@ -154,7 +154,7 @@ def test_a_process_that_was_killed_explains_those_that_have_lost_it(order):
 def test_processes_that_do_not_end_by_themselves_are_ended():
     own = coordinator(2)
     own.on_event(ProcessEnded(1, end(0, ExitCode.LOST_PEER)), 10.0)
-    own.on_event(LifeSign(1, beat(time=10.0, since=10.0)), 10.0)
+    own.on_event(HeartbeatReceived(1, beat(time=10.0, since=10.0)), 10.0)
     assert own.on_tick(10.0 + GRACE) == []
     assert own.on_tick(10.1 + GRACE) == [HaltAttempt(1)]
     assert own.on_tick(30.0) == []
@@ -171,15 +171,19 @@ def test_others_have_time_to_finish_after_one_that_is_done():
 def test_a_silent_process_is_named_with_its_last_event_and_the_attempt_ends_everywhere():
     own = coordinator(2)
     for now in range(70):
-        own.on_event(LifeSign(0, beat(time=now, since=now, event=f"waiting for step {now}")), now)
+        own.on_event(
+            HeartbeatReceived(0, beat(time=now, since=now, event=f"waiting for step {now}")), now
+        )
         if now < 5:
-            own.on_event(LifeSign(1, beat(time=now, since=now, event=f"step {now}", step=now)), now)
+            own.on_event(
+                HeartbeatReceived(1, beat(time=now, since=now, event=f"step {now}", step=now)), now
+            )
         actions = own.on_tick(now)
         if actions:
             break
     assert kinds(actions) == [LogLine, HaltAttempt]
     assert now == 65
-    assert "process 1 (host host1, pid 77) is stuck or gone: no sign of life" in actions[0].text
+    assert "process 1 (host host1, pid 77) is stuck or gone: no heartbeat" in actions[0].text
     assert "its last event: step 4, 61 s ago" in actions[0].text
 
 
@@ -189,9 +193,9 @@ def test_a_process_that_lives_and_does_not_move_is_named_within_hang_seconds():
         moved = min(now, 9)
         last = {"time": now, "since": moved}
         own.on_event(
-            LifeSign(0, beat(event=f"waiting for step {moved}", waiting=True, **last)), now
+            HeartbeatReceived(0, beat(event=f"waiting for step {moved}", waiting=True, **last)), now
         )
-        own.on_event(LifeSign(1, beat(event=f"step {moved}", **last)), now)
+        own.on_event(HeartbeatReceived(1, beat(event=f"step {moved}", **last)), now)
         actions = own.on_tick(now)
         if actions:
             break
@@ -204,13 +208,13 @@ def test_what_an_attempt_has_shown_limits_the_next_one():
     """The event that the first one has ended in counts for nothing, however long it has lasted."""
     own = coordinator()
     for now in range(10):
-        own.on_event(LifeSign(0, beat(event=f"step {now}", time=now, since=now)), now)
+        own.on_event(HeartbeatReceived(0, beat(event=f"step {now}", time=now, since=now)), now)
     own.on_event(ProcessEnded(1, end(0, -9, step=9)), 1000.0)
     assert kinds(own.on_tick(1010.0)) == [BeginAttempt]
     named = LIMITS.silent + 1
     for later in range(round(named) + 1):
         first = beat(attempt=2, event="step 10", time=1010.0 + later, since=1010.0)
-        own.on_event(LifeSign(0, first), 1010.0 + later)
+        own.on_event(HeartbeatReceived(0, first), 1010.0 + later)
         if actions := own.on_tick(1010.0 + later):
             break
     assert later == named
@@ -230,8 +234,8 @@ def test_a_host_that_leaves_ends_the_attempt_and_is_waited_for():
 
 def test_signs_and_ends_of_other_attempts_are_refused_by_name():
     own = coordinator(1)
-    (say,) = own.on_event(LifeSign(0, beat(attempt=3)), 1.0)
-    assert "a sign of life of attempt 3 from process 0 (pid 77) is refused" in say.text
+    (say,) = own.on_event(HeartbeatReceived(0, beat(attempt=3)), 1.0)
+    assert "a heartbeat of attempt 3 from process 0 (pid 77) is refused" in say.text
     (say,) = own.on_event(ProcessEnded(3, end(0, -9)), 1.0)
     assert "the end of another attempt is refused" in say.text
     assert own.phase is RestartPhase.RUNNING
@@ -447,7 +451,7 @@ def paced(seconds: float, *, limited: bool = True) -> EventPace:
             limited=limited and pace.beat is not None
         )
         sign = beat(event=f"step {step}", since=step * seconds)
-        pace = pace.after_beat(replace(sign, limited=limited))
+        pace = pace.after_heartbeat(replace(sign, limited=limited))
     return pace
 
 
@@ -457,7 +461,7 @@ def test_the_pace_of_a_process_limits_what_it_is_at():
     assert paced(0.5).present_limit(LIMITS).seconds == LIMITS.silent
     assert paced(500.0).present_limit(LIMITS) == ActivityLimit(1800.0, "run.stall_seconds")
     assert paced(500.0).present_limit(WatchLimits(stalled=None)).seconds == 5000.0
-    other = pace.after_beat(beat(event="saving after step 4", since=80.0))
+    other = pace.after_heartbeat(beat(event="saving after step 4", since=80.0))
     assert other.present_limit(LIMITS) == LIMITS.limit_of(limited=True)
     assert kind_of("waiting for the data of step 12") == "waiting for the data of step"
 
@@ -480,13 +484,13 @@ def test_an_event_that_has_ended_an_attempt_is_given_twice_as_long_until_a_new_s
     assert pace.after_stop(began + 60.0, LIMITS) == pace
     for seconds in (120.0, 240.0, 480.0, 960.0, 1800.0, 1800.0):
         pace = pace.after_stop(began + 1e5, LIMITS).before_attempt
-        pace = pace.after_beat(beat(event="step 9", since=began))
+        pace = pace.after_heartbeat(beat(event="step 9", since=began))
         assert pace.present_limit(LIMITS).seconds == seconds
     assert pace.present_limit(LIMITS).source == "run.stall_seconds"
     # Other kinds have limits of their own, and one that is not known has no other than before.
-    other = pace.after_beat(beat(event="saving after step 9", since=began))
+    other = pace.after_heartbeat(beat(event="saving after step 9", since=began))
     assert other.after_stop(began + 1e5, LIMITS) == other
-    later = pace.after_beat(beat(step=1, event="step 9", since=began))
+    later = pace.after_heartbeat(beat(step=1, event="step 9", since=began))
     assert later.present_limit(LIMITS).seconds == LIMITS.silent
 
 
@@ -494,12 +498,12 @@ def test_a_place_that_is_tried_again_may_stay_away_for_its_retry_seconds():
     pace = paced(0.1)
     held = replace(beat(event="step 5, from s3://b (retry_seconds 300)", since=0.5), allowed=300.0)
     for number in range(KNOWN + 1):
-        pace = pace.after_beat(replace(held, since=number))
+        pace = pace.after_heartbeat(replace(held, since=number))
         least = ActivityLimit(360.0, "run.hang_seconds beyond retry_seconds")
         assert pace.present_limit(LIMITS) == (
             LIMITS.limit_of(limited=True) if number < KNOWN else least
         )
-        pace = pace.after_beat(beat(event="step 5", since=number + 0.5))
+        pace = pace.after_heartbeat(beat(event="step 5", since=number + 0.5))
         assert pace.present_limit(LIMITS).seconds == LIMITS.silent
 
 
@@ -509,14 +513,16 @@ def test_attempts_that_are_ended_at_the_same_place_come_past_it(silent):
     own, now, ended = coordinator(), 0.0, []
     for attempt in (1, 2, 3):
         for step in range(1, 10):
-            own.on_event(LifeSign(0, beat(attempt, step - 1, f"step {step}", now, now)), now)
+            own.on_event(
+                HeartbeatReceived(0, beat(attempt, step - 1, f"step {step}", now, now)), now
+            )
             assert own.on_tick(now) == []
             now += 5.0
         since = now - 5.0
         while now < since + 100.0 and not own.on_tick(now):
             now += 1.0
             if not silent:
-                own.on_event(LifeSign(0, beat(attempt, 8, "step 9", since, now)), now)
+                own.on_event(HeartbeatReceived(0, beat(attempt, 8, "step 9", since, now)), now)
         if own.phase is RestartPhase.RUNNING:
             break
         ended.append(now - since)
@@ -533,7 +539,7 @@ def test_the_fourth_event_of_a_kind_is_known():
         pace, limits = EventPace(), []
         for number in range(5):
             sign = beat(event=f"evaluating after step {number}", since=number * seconds)
-            pace = pace.after_beat(replace(sign, limited=False))
+            pace = pace.after_heartbeat(replace(sign, limited=False))
             limits.append(pace.present_limit(LIMITS).seconds)
         assert limits == [7200.0, 7200.0, 7200.0, limit, limit]
 
@@ -546,7 +552,9 @@ def test_an_evaluation_that_hangs_is_told_of_by_those_before(waiting):
         for i in range(10):
             for process in (0, 1):
                 long = beat(attempt, 5 * i, f"evaluating after step {5 * i}", now, now)
-                own.on_event(LifeSign(process, replace(long, limited=False, waiting=waiting)), now)
+                own.on_event(
+                    HeartbeatReceived(process, replace(long, limited=False, waiting=waiting)), now
+                )
                 assert own.on_tick(now) == []
             now += 5.0
         since = now - 5.0
@@ -554,7 +562,7 @@ def test_an_evaluation_that_hangs_is_told_of_by_those_before(waiting):
             now += 1.0
             for process in (0, 1):
                 place = own._places[process]
-                own.on_event(LifeSign(process, replace(place.pace.beat, time=now)), now)
+                own.on_event(HeartbeatReceived(process, replace(place.pace.beat, time=now)), now)
         assert kinds(actions) == [LogLine, HaltAttempt]
         assert limit < now - since <= limit + 2
         told.append(actions[0].text)

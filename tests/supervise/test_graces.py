@@ -11,8 +11,8 @@ from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     FinishRun,
     HaltAttempt,
+    HeartbeatReceived,
     LeaderInterrupted,
-    LifeSign,
     LogLine,
     ProcessEnded,
     SupervisorJoined,
@@ -71,7 +71,9 @@ def test_a_final_code_ends_a_run_unless_a_fault_was_named_before(code, fault, in
     own = coordinator(2)
     now = 1.0
     if fault:
-        own.on_event(LifeSign(0, beat(event="waiting", waiting=True, since=1.0, time=65.0)), 65.0)
+        own.on_event(
+            HeartbeatReceived(0, beat(event="waiting", waiting=True, since=1.0, time=65.0)), 65.0
+        )
         now = 65.0
         assert kinds(own.on_tick(now)) == [LogLine, HaltAttempt]
     if interrupted:
@@ -87,7 +89,7 @@ def test_a_final_code_ends_a_run_unless_a_fault_was_named_before(code, fault, in
         assert last.why.startswith("attempt 1 is the last: ")
     elif fault:
         assert str(last).count("is stuck") == 0  # it was told as it was seen
-    assert ("no sign of life" in over.why) == fault
+    assert ("no heartbeat" in over.why) == fault
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,8 @@ def test_after_a_supervisor_was_stopped_itself_all_have_their_time_again():
     own = coordinator(2)
     for process in (0, 1):
         own.on_event(
-            LifeSign(process, beat(event="waiting", waiting=True, since=5.0, time=5.0)), 5.0
+            HeartbeatReceived(process, beat(event="waiting", waiting=True, since=5.0, time=5.0)),
+            5.0,
         )
     own.on_wake(500.0)
     assert own.on_tick(500.0 + LIMITS.silent) == []

@@ -77,9 +77,7 @@ def test_all_hosts_begin_again_together_and_the_cause_is_named(
 def test_a_process_that_hangs_is_named_on_another_host_and_all_end(processes, tmp_path, address):
     actions = "steps4 wait,done", "steps5 stop,done"
     first, second = pair(processes, tmp_path, address, actions, "--silent", "3")
-    said = ended(
-        first, ExitCode.OK, "process 1 (host ", "no sign of life", "its last event: step 5"
-    )
+    said = ended(first, ExitCode.OK, "process 1 (host ", "no heartbeat", "its last event: step 5")
     ended(second, ExitCode.OK)
     for process in (0, 1):
         path = tmp_path / "stacks" / f"attempt-1-process-{process}.txt"

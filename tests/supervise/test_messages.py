@@ -20,7 +20,7 @@ from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     FinishRun,
     HaltAttempt,
-    LifeSign,
+    HeartbeatReceived,
     ProcessEnded,
     SupervisorJoined,
 )
@@ -69,8 +69,11 @@ def test_what_the_one_that_leads_says_is_read(item):
 
 def test_what_the_others_say_is_read():
     assert parse_event(sent(ENDED), 1, 9.0) == ENDED
-    signed = {"kind": "sign", "beat": asdict(exchange_ages(beat(step=4, since=2.0, time=3.0), 5.0))}
-    assert parse_event(signed, 1, 5.0) == LifeSign(1, beat(step=4, since=2.0, time=3.0))
+    signed = {
+        "kind": "heartbeat",
+        "beat": asdict(exchange_ages(beat(step=4, since=2.0, time=3.0), 5.0)),
+    }
+    assert parse_event(signed, 1, 5.0) == HeartbeatReceived(1, beat(step=4, since=2.0, time=3.0))
     assert parse_event({"kind": "alive"}, 1, 5.0) is None
     with pytest.raises(MessageError, match="ended: the end of process 1, not of 2"):
         parse_event(sent(ENDED), 2, 9.0)
@@ -148,9 +151,9 @@ def test_a_hello_of_wrong_types_takes_no_seat(wrong, tmp_path, caplog):
 
 
 def test_who_has_a_seat_loses_it_by_a_message_that_is_none(tmp_path, caplog):
-    leader = greeted(tmp_path, hello(tmp_path), {"kind": "sign", "beat": {"attempt": "x"}})
+    leader = greeted(tmp_path, hello(tmp_path), {"kind": "heartbeat", "beat": {"attempt": "x"}})
     assert leader._others == {}
-    told = "the supervisor of process 1 (host b): sign: beat.attempt: input should be a valid "
+    told = "the supervisor of process 1 (host b): heartbeat: beat.attempt: input should be a valid "
     assert f"{told}integer; its connection is closed" in " ".join(caplog.messages)
 
 

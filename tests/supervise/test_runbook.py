@@ -39,9 +39,9 @@ from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     CoordinatorAction,
     FinishRun,
+    HeartbeatReceived,
     LeaderInterrupted,
     LeaveRun,
-    LifeSign,
     LogLine,
     ProcessEnded,
     SupervisorJoined,
@@ -117,7 +117,7 @@ def of_faults() -> list[str | None]:
     """Of processes that do not go on."""
     pace, now = EventPace(), 0.0
     for step in range(KNOWN + 1):
-        pace = pace.after_beat(beat(event=f"waiting for the data of step {step}", since=now))
+        pace = pace.after_heartbeat(beat(event=f"waiting for the data of step {step}", since=now))
         now += 0.1
     peers = [
         PeerProcess(0, "a", 812, heard=0.0, event="step 41", limited=True),
@@ -138,7 +138,7 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of other supervisors and their processes."""
     pair = coordinator(count=2)
     last = beat(event="step 41", since=9.0, time=9.9)
-    pair.on_event(LifeSign(1, replace(last, pid=97)), 9.9)
+    pair.on_event(HeartbeatReceived(1, replace(last, pid=97)), 9.9)
     said = words(pair.on_event(SupervisorLeft(1), 10.0))
     three = RunCoordinator(4, wait=600.0, fewer=(3,))
     for process in (0, 1, 3):
@@ -243,7 +243,7 @@ def of_replicas() -> list[str]:
 def of_other_attempts() -> list[str]:
     """Of what comes from another attempt, and of an interruption between two."""
     fourth = coordinator(attempt=3)
-    said = words(fourth.on_event(LifeSign(1, replace(beat(attempt=3), pid=97)), 1.0))
+    said = words(fourth.on_event(HeartbeatReceived(1, replace(beat(attempt=3), pid=97)), 1.0))
     said += words(fourth.on_event(ProcessEnded(3, ProcessEnd(1, "b", 97, 0)), 1.0))
     between = coordinator()
     between.on_event(ProcessEnded(1, ProcessEnd(0, "a", 812, 1)), 1.0)
@@ -260,7 +260,7 @@ def of_what_stays() -> list[str | None]:
     stuck = coordinator()
     place = stuck._places[0]
     stuck._places[0] = replace(place, joined=replace(place.joined, pid=812))
-    stuck.on_event(LifeSign(0, replace(beat(), pid=812)), 0.0)
+    stuck.on_event(HeartbeatReceived(0, replace(beat(), pid=812)), 0.0)
     stuck.on_tick(61.0)
     return [find_fault(waits, 1801.0, LIMITS), *words(stuck.on_tick(61.1 + UNENDING))]
 
@@ -348,7 +348,7 @@ async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         agent = ProcessAgent(SupervisedRun(("x",), 0, folder), None, lambda ended: None)  # type: ignore[arg-type]
         own = ChildProcess(3, 0, folder / "stacks")
         await agent._run_child(own, BeginAttempt(3, False))
-        patched.setattr(ChildProcess, "newest_beat", beat())
+        patched.setattr(ChildProcess, "newest_heartbeat", beat())
         patched.setattr(ChildProcess, "_stacks_written", stacks)
         patched.setattr(child, "_write_file", full)
         await own._write_stacks()

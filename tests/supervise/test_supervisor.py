@@ -110,7 +110,7 @@ def test_restarts_without_a_new_step_are_bounded_and_the_pause_grows(processes, 
 
 def test_a_process_that_is_stopped_or_hangs_is_named_with_its_stacks(processes, tmp_path):
     actions = "steps4 stop,steps40 hang,steps41 grip,done"
-    stopped, stuck = "is stuck or gone: no sign of life", "is stuck: no process goes on"
+    stopped, stuck = "is stuck or gone: no heartbeat", "is stuck: no process goes on"
     watched = start(processes, tmp_path, actions, "--silent", "3")
     said = ended(watched, ExitCode.OK, stopped, stuck)
     lines = [line for line in said.splitlines() if "its last event" in line]

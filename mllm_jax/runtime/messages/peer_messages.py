@@ -35,7 +35,7 @@ class RefusedMessage:
 
 @dataclass(frozen=True)
 class BeatMessage:
-    """A sign of life: the activity of the process, see `ProcessActivity`, its age in seconds, and
+    """A heartbeat: the activity of the process, see `ProcessActivity`, its age in seconds, and
     the
     number of its waits, see `Peers.waits`."""
 

@@ -1,8 +1,8 @@
-"""The part of a supervised process: it tells that it lives, and ends with its supervisor.
+"""The side of a supervised process: it writes heartbeats, and ends with its supervisor.
 
 A supervisor (`mllm_jax.supervise`) starts a training process with a `SupervisorSettings` in the
-environment. The process ends when the supervisor does, however that ends. It writes its signs of
-life (`beats.py`), and upon the signal `STACKS` the Python stacks of all its threads, even if it is
+environment. The process ends when the supervisor does, however that ends. It writes its heartbeats
+(`heartbeats.py`), and upon the signal `STACKS` the Python stacks of all its threads, even if it is
 stuck outside Python.
 """
 
@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass
 
 from mllm_jax.runtime.part import current_peers, set_event_listener
 from mllm_jax.runtime.profile_request import PROFILE
-from mllm_jax.runtime.supervised.beats import Heartbeat, write_beat
+from mllm_jax.runtime.supervised.heartbeats import Heartbeat, write_heartbeat
 
 #: Name of the environment variable.
 VARIABLE = "MLLM_JAX_SUPERVISED"
 #: The signal upon which a process writes its stacks.
 STACKS = signal.SIGUSR1
-#: Seconds between two signs of life.
+#: Seconds between two heartbeats.
 HEARTBEAT_SECONDS = 0.5
 #: Seconds by which a supervised process judges other processes later than the supervisors do, who
 #: can say more.
@@ -47,7 +47,7 @@ class SupervisorSettings:
     Attributes:
         attempt: number of the attempt.
         supervisor: id of the supervisor's process.
-        beats: descriptor of the file for signs of life.
+        beats: descriptor of the file for heartbeats.
         stacks: descriptor of the file for stacks.
         command: the command of the supervisor, for messages that say how to go on.
         overrides: what changes the configuration where hosts were left out.
@@ -133,7 +133,7 @@ def original_command() -> tuple[str, ...]:
 
 
 class _BeatWriter:
-    """Writes signs of life: upon every event, and while there is none."""
+    """Writes heartbeats: upon every event, and while there is none."""
 
     def __init__(self, settings: SupervisorSettings) -> None:
         self._settings, self._lock = settings, threading.Lock()
@@ -147,9 +147,9 @@ class _BeatWriter:
     def write(self) -> None:
         """Write one."""
         with self._lock:
-            write_beat(self._settings.beats, self._make_beat())
+            write_heartbeat(self._settings.beats, self._make_heartbeat())
 
-    def _make_beat(self) -> Heartbeat:
+    def _make_heartbeat(self) -> Heartbeat:
         group = current_peers()
         activity = group.present_activity
         return Heartbeat(
