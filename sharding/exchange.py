@@ -1,7 +1,7 @@
-"""Encoder outputs from the encoder's ranks to the decoder's, by one of three exchanges.
+"""Encoder outputs from the encoder's ranks to the backbone's, by one of three exchanges.
 
 Rows of a batch are split over the leading axes of the grid by every plan, so one plan's share of
-rows lies inside the other's. The *block* is the larger share: all rows that a decoder rank needs
+rows lies inside the other's. The *block* is the larger share: all rows that a backbone rank needs
 are held by the ranks of its block, as long as media are in the rows of their samples::
 
     encoder data 4        row 0 | row 1 | row 2 | row 3
@@ -13,7 +13,7 @@ exchange takes the outputs of this rank to the tokens of this rank, and zero whe
 - `gather`: the ranks of a block gather all of their outputs, and each picks those that land on its
   tokens. Bytes grow with the rows of the encoder.
 - `reduce_scatter`: each rank puts its outputs into an array of all tokens of the block, which is
-  zero elsewhere, and the arrays are summed and scattered. Bytes grow with the rows of the decoder.
+  zero elsewhere, and the arrays are summed and scattered. Bytes grow with the rows of the backbone.
 - `all_to_all`: every output goes straight from the device that made it to the one that needs it, by
   routes from the host (`sharding.routes`). The all-to-all is ragged, so that only outputs are sent;
   on CPUs, which lack the ragged collective, every pair of devices has slots for the most outputs
@@ -47,7 +47,7 @@ def shared_axes(source: MeshView, target: MeshView) -> Axes:
 def gather_outputs(
     outputs: jax.Array, index: jax.Array, source: MeshView, target: MeshView, shared: Axes
 ) -> jax.Array:
-    """Move encoder outputs to their decoder positions by a gather of all outputs of a block.
+    """Move encoder outputs to their backbone positions by a gather of all outputs of a block.
 
     Args:
         outputs: `[source rows, outputs / source shards, d_model]`, local to this rank and
@@ -55,7 +55,7 @@ def gather_outputs(
         index: `[target rows, tokens]`, local rows; `row * outputs + offset` counted over the
             whole batch, none of them twice, or -1 where no output is merged.
         source: view of the encoder.
-        target: view of the decoder.
+        target: view of the backbone.
         shared: `shared_axes` where outputs stay within blocks; none where all ranks are one block.
 
     Returns:
@@ -73,7 +73,7 @@ def gather_outputs(
 def scatter_outputs(
     outputs: jax.Array, index: jax.Array, source: MeshView, target: MeshView, shared: Axes
 ) -> jax.Array:
-    """Move encoder outputs to their decoder positions by sums over a block; see `gather`.
+    """Move encoder outputs to their backbone positions by sums over a block; see `gather`.
 
     At most one rank has an output for a token, so that the sums are exact.
     """

@@ -9,14 +9,14 @@ decoder data 2 x stage 4 x tensor 2, encoder data 8 x tensor 2::
     decoder    [data ]  [stage ]  [tensor]
     encoder    [     data     ]   [tensor]
 
-Where a plan's boundary falls inside an axis of the decoder, that axis is split: decoder tensor 4
+Where a plan's boundary falls inside an axis of the backbone, that axis is split: decoder tensor 4
 and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``. `mesh.py` lays it on devices.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Literal
@@ -155,24 +155,22 @@ class JointGrid:
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
-                across the decoder's stages, or groups of devices overlap without one containing
+                across the backbone's stages, or groups of devices overlap without one containing
                 the other; the message lists plans that fit.
         """
-        backbone = next(iter(plans))
-        decoder = plans[backbone]
-        cuts = _span_edges(decoder, decoder)
-        placed = list[ParallelPlan]()
+        first, backbone = next(iter(plans.items()))
+        cuts, placed = _span_edges(backbone, backbone), dict[str, ParallelPlan]()
         for name, plan in plans.items():
-            _check_device_count(name, plan, decoder)
-            reason = _refusal_reason(plan, cuts, decoder)
+            _check_device_count(name, plan, first, backbone)
+            reason = _refusal_reason(plan, cuts, backbone)
             if reason is not None:
-                raise PlanError(f"{name}: {reason}", _list_fitting_plans(decoder, placed))
-            cuts |= _span_edges(plan, decoder)
-            placed.append(plan)
-        copies = 1 if kv_heads is None else _replica_count(kv_heads, decoder.tensor, cuts)
-        axes = _name_axes(sorted(cuts | {copies}), decoder)
-        views = {name: _make_view(plan, axes, decoder) for name, plan in plans.items()}
-        views[backbone] = _with_replicas(views[backbone], copies)
+                raise PlanError(f"{name}: {reason}", _list_fitting_plans(placed))
+            cuts |= _span_edges(plan, backbone)
+            placed[name] = plan
+        copies = 1 if kv_heads is None else _replica_count(kv_heads, backbone.tensor, cuts)
+        axes = _name_axes(sorted(cuts | {copies}), backbone)
+        views = {name: _make_view(plan, axes, backbone) for name, plan in plans.items()}
+        views[first] = _with_replicas(views[first], copies)
         views = {
             name: replace(view, overlap=overlap, reduce_dtype=reduce_dtype)
             for name, view in views.items()
@@ -208,23 +206,23 @@ class JointGrid:
 
 
 def refining_plans(
-    decoder: ParallelPlan, others: Iterable[ParallelPlan] = ()
+    backbone: ParallelPlan, others: Iterable[ParallelPlan] = ()
 ) -> list[ParallelPlan]:
-    """Data x tensor plans that an encoder can have with `decoder`, widest data first.
+    """Data x tensor plans that an encoder can have with `backbone`, widest data first.
 
     Args:
-        others: plans of other encoders, which refine with the decoder's.
+        others: plans of other encoders, which refine with the backbone's.
     """
-    cuts = set[int]().union(*(_span_edges(plan, decoder) for plan in (decoder, *others)))
-    plans = [ParallelPlan(data=d, tensor=t) for d, t in list_factorizations(decoder.devices, 2)]
-    return [plan for plan in reversed(plans) if _refusal_reason(plan, cuts, decoder) is None]
+    cuts = set[int]().union(*(_span_edges(plan, backbone) for plan in (backbone, *others)))
+    plans = [ParallelPlan(data=d, tensor=t) for d, t in list_factorizations(backbone.devices, 2)]
+    return [plan for plan in reversed(plans) if _refusal_reason(plan, cuts, backbone) is None]
 
 
-def _span_edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
+def _span_edges(plan: ParallelPlan, backbone: ParallelPlan) -> set[int]:
     """Ends of all spans of a plan; data 2 x tensor 4 has the ends 1, 4 and 8."""
-    spans = spans_by_axis(plan, decoder).values()
+    spans = spans_by_axis(plan, backbone).values()
     edges = chain.from_iterable(chain.from_iterable(spans))
-    return {1, decoder.devices, *edges}
+    return {1, backbone.devices, *edges}
 
 
 def _first_clash(cuts: set[int]) -> tuple[int, int] | None:
@@ -232,10 +230,10 @@ def _first_clash(cuts: set[int]) -> tuple[int, int] | None:
     return next(((a, b) for a, b in pairwise(sorted(cuts)) if b % a), None)
 
 
-def _refusal_reason(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
+def _refusal_reason(plan: ParallelPlan, cuts: set[int], backbone: ParallelPlan) -> str | None:
     """Why `plan` is no view of a grid with axes between `cuts`; None if it is a view."""
     try:
-        all_cuts = cuts | _span_edges(plan, decoder)
+        all_cuts = cuts | _span_edges(plan, backbone)
     except PlanError as error:
         return error.reason
     clash = _first_clash(all_cuts)
@@ -255,26 +253,28 @@ def _with_replicas(view: MeshView, copies: int) -> MeshView:
     return replace(view, kv_replicas=next(tail for tail in tails if view.degree_of(tail) == copies))
 
 
-def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:
-    if plan.devices != decoder.devices:
+def _check_device_count(name: str, plan: ParallelPlan, first: str, backbone: ParallelPlan) -> None:
+    if plan.devices != backbone.devices:
         raise PlanError(
-            f"{name}: {plan} covers {plan.devices} devices but the decoder's plan covers "
-            f"{decoder.devices}, and every module lives on all devices",
-            f"choose degrees that multiply to {decoder.devices}",
+            f"{name}: {plan} covers {plan.devices} devices but the plan of {first} covers "
+            f"{backbone.devices}, and every module lives on all devices",
+            f"choose degrees that multiply to {backbone.devices}",
         )
 
 
-def _list_fitting_plans(decoder: ParallelPlan, others: Sequence[ParallelPlan]) -> str:
-    fitting = "; ".join(map(str, refining_plans(decoder, others)))
-    encoders = " and encoders" if set(others) - {decoder} else ""
-    return f"beside decoder {decoder}{encoders} these fit: {fitting}"
+def _list_fitting_plans(placed: Mapping[str, ParallelPlan]) -> str:
+    """Plans that fit beside those of modules that are placed, the backbone's first."""
+    (name, backbone), *_ = placed.items()
+    fitting = "; ".join(map(str, refining_plans(backbone, placed.values())))
+    others = " and other modules" if set(placed.values()) - {backbone} else ""
+    return f"beside {name} {backbone}{others} these fit: {fitting}"
 
 
-def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int], ...]:
-    """Grid axes, slowest first, named after the decoder's axis that they refine."""
+def _name_axes(cuts: list[int], backbone: ParallelPlan) -> tuple[tuple[str, int], ...]:
+    """Grid axes, slowest first, named after the backbone's axis that they refine."""
     axes: list[tuple[str, int]] = []
-    high = decoder.devices
-    for axis, degree in zip(AXES, decoder.degrees, strict=True):
+    high = backbone.devices
+    for axis, degree in zip(AXES, backbone.degrees, strict=True):
         low = high // degree
         inner = [c for c in cuts if low <= c <= high]
         pieces = [b // a for a, b in pairwise(inner)][::-1]
@@ -285,18 +285,18 @@ def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int],
 
 
 def _make_view(
-    plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: ParallelPlan
+    plan: ParallelPlan, axes: tuple[tuple[str, int], ...], backbone: ParallelPlan
 ) -> MeshView:
     """The grid's axes within the spans of the plan's axes."""
-    placed, high = list[tuple[str, Span]](), decoder.devices
+    placed, high = list[tuple[str, Span]](), backbone.devices
     for name, size in axes:
         placed.append((name, (high // size, high)))
         high //= size
     runs = {
         axis: tuple(n for low, high in spans for n, (a, b) in placed if low <= a and b <= high)
-        for axis, spans in spans_by_axis(plan, decoder).items()
+        for axis, spans in spans_by_axis(plan, backbone).items()
     }
-    if decoder.devices == 1:  # nothing is split, yet it is split over "data"
+    if backbone.devices == 1:  # nothing is split, yet it is split over "data"
         runs["data"] = tuple(name for name, _ in axes)
     data, fsdp, stage, expert, context, tensor = (runs[axis] for axis in AXES)
     return MeshView(data, fsdp, stage, expert, context, tensor, sizes=axes)

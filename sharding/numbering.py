@@ -1,10 +1,10 @@
 """How a plan numbers the devices: the digits of a device's number that are the ranks of an axis.
 
-Every plan numbers the devices in mixed radix, data slowest and tensor fastest. Beside a decoder
-with stages an encoder does so inside a stage, and its own stages lie along the decoder's. Sixteen
-devices, the decoder's data 2 x stage 4 x tensor 2::
+Every plan numbers the devices in mixed radix, data slowest and tensor fastest. Beside a backbone
+with stages an encoder does so inside a stage, and its own stages lie along the backbone's. Sixteen
+devices, the backbone's data 2 x stage 4 x tensor 2::
 
-    decoder               data 2 | stage 4             | tensor 2
+    backbone              data 2 | stage 4             | tensor 2
     encoder data 4,       data   | data      | stage 2 |      data
             stage 2
     encoder data 4,       tensor | data                |    tensor
@@ -25,13 +25,13 @@ Span = tuple[int, int]
 
 
 @lru_cache(2**14)
-def spans_by_axis(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span, ...]]:
-    """Spans of every axis of a module's `plan` with that of the decoder, slowest first.
+def spans_by_axis(plan: ParallelPlan, backbone: ParallelPlan) -> dict[str, tuple[Span, ...]]:
+    """Spans of every axis of a module's `plan` with that of the backbone, slowest first.
 
     Raises:
-        PlanError: the plan's groups do not fit the decoder's stages.
+        PlanError: the plan's groups do not fit the backbone's stages.
     """
-    left = _digit_order(plan, decoder)
+    left = _digit_order(plan, backbone)
     spans = dict[str, tuple[Span, ...]]()
     for axis, degree in zip(AXES, plan.degrees, strict=True):
         axis_spans = list[Span]()
@@ -49,33 +49,33 @@ def spans_by_axis(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[
     return spans
 
 
-def _digit_order(plan: ParallelPlan, decoder: ParallelPlan) -> list[Span]:
+def _digit_order(plan: ParallelPlan, backbone: ParallelPlan) -> list[Span]:
     """The digits in the order in which `plan` counts them, slowest first."""
-    if decoder.stage == 1 or plan == decoder:
-        return [(1, decoder.devices)] if decoder.devices > 1 else []
-    _check_plan(plan, decoder)
-    inner, top = decoder.inner_devices, decoder.inner_devices * decoder.stage
+    if backbone.stage == 1 or plan == backbone:
+        return [(1, backbone.devices)] if backbone.devices > 1 else []
+    _check_plan(plan, backbone)
+    inner, top = backbone.inner_devices, backbone.inner_devices * backbone.stage
     low, beyond = min(plan.inner_devices, inner), max(plan.inner_devices // inner, 1)
-    rows = [(top * beyond, decoder.devices), (inner * plan.stage, top), (low, inner)]
+    rows = [(top * beyond, backbone.devices), (inner * plan.stage, top), (low, inner)]
     stages = (inner, inner * plan.stage)
     return [s for s in (*rows, stages, (top, top * beyond), (1, low)) if s[0] < s[1]]
 
 
-def _check_plan(plan: ParallelPlan, decoder: ParallelPlan) -> None:
-    if decoder.stage % plan.stage:
+def _check_plan(plan: ParallelPlan, backbone: ParallelPlan) -> None:
+    if backbone.stage % plan.stage:
         raise PlanError(
-            f"stage {plan.stage} does not divide the decoder's stage {decoder.stage}, along which "
-            "it lies"
+            f"stage {plan.stage} does not divide the backbone's stage {backbone.stage}, along "
+            "which it lies"
         )
-    most = decoder.devices // decoder.stage
+    most = backbone.devices // backbone.stage
     if plan.inner_devices > most:
         raise PlanError(
-            f"{plan.groups} reaches across the decoder's stages, which run different tasks at a "
+            f"{plan.groups} reaches across the backbone's stages, which run different tasks at a "
             f"time; a stage has {most} device{'s' * (most > 1)}"
         )
     large, small = (
-        max(plan.inner_devices, decoder.inner_devices),
-        min(plan.inner_devices, decoder.inner_devices),
+        max(plan.inner_devices, backbone.inner_devices),
+        min(plan.inner_devices, backbone.inner_devices),
     )
     if large % small or most % large:
         raise PlanError(overlap_reason(plan, large, small))

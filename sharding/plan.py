@@ -30,7 +30,7 @@ class PlanError(ValueError):
 
 
 class ParallelPlan(BaseModel):
-    """Degrees of parallelism of one module (the decoder or one encoder).
+    """Degrees of parallelism of one module (the backbone or one encoder).
 
     Args:
         data: replicas that see different samples and hold all parameters.

@@ -1,6 +1,6 @@
 """Routes of an exchange: which encoder output goes from which device to which, made on the host.
 
-Balancing assigns media to the encoder's rows and samples over the decoder's rows independently, so
+Balancing assigns media to the encoder's rows and samples over the backbone's rows independently, so
 that an output may have to go from any device to any other (OrchMLLM, arXiv 2503.23830, section 5:
 the second arrangement after the inverse of the first). A list of runs says what is moved::
 
@@ -43,7 +43,7 @@ class RouteSide:
     Attributes:
         view: view of the module.
         rows: number of rows of the whole batch.
-        positions: number of positions of a row: outputs of an encoder, tokens of the decoder.
+        positions: number of positions of a row: outputs of an encoder, tokens of the backbone.
     """
 
     view: MeshView
@@ -73,7 +73,7 @@ class Routes:
 
     Attributes:
         source: the encoder's side.
-        target: the decoder's side.
+        target: the backbone's side.
         runs: `[runs, 5]`, see above.
         axes: grid axes that number the devices between which outputs move.
         ragged: whether slices of the buffers follow one another, see above; otherwise they are
@@ -100,7 +100,7 @@ class Routes:
         source_axes, target_axes = ({*view.batch_axes, *view.sequence_axes} for view in views)
         if source_axes != target_axes:
             raise PlanError(
-                f"an encoder split over {sorted(source_axes)} cannot send to a decoder split over "
+                f"an encoder split over {sorted(source_axes)} cannot send to a backbone split over "
                 f"{sorted(target_axes)}; valid: the same axes"
             )
         wide: Ints = np.asarray(runs).astype(np.int64).reshape(-1, 5)
@@ -203,7 +203,7 @@ class Routes:
         return receive
 
     def merge_index(self, first: int, last: int) -> NDArray[np.int32]:
-        """Outputs that land at the tokens of the decoder's rows from `first` to before `last`.
+        """Outputs that land at the tokens of the backbone's rows from `first` to before `last`.
 
         `[rows, tokens]`; `row * outputs + offset` of the output, or -1 where none lands.
         """

@@ -1,14 +1,14 @@
-"""Views of the modules inside one stage of the decoder's pipeline.
+"""Views of the modules inside one stage of the backbone's pipeline.
 
-The decoder's stages divide the work of all microbatches, so that inside a stage rows are split over
-the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4 x stage 2::
+The backbone's stages divide the work of all microbatches, so that inside a stage rows are split
+over the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4 x stage 2::
 
     grid             data 2    stage0 2    stage1 2
     decoder          [data]    [      stage       ]
     encoder          [       data     ]    [stage ]
     inside a stage   [data]
 
-Encoder pipelines (here two for each pipeline of the decoder) are numbered by `stage0`; the
+Encoder pipelines (here two for each pipeline of the backbone) are numbered by `stage0`; the
 microbatches are distributed over them by the schedule. Expert, context and tensor groups of all
 modules lie inside a stage, see `sharding.numbering`.
 """
@@ -27,8 +27,8 @@ class StageViews:
     """Views that hold inside a stage.
 
     Attributes:
-        views: module name to its view; the decoder's keeps its stages, over which its vocabulary is
-            split.
+        views: module name to its view; the backbone's keeps its stages, over which its vocabulary
+            is split.
         pipelines: encoder name to the stage axes that number its pipelines.
     """
 
@@ -46,18 +46,18 @@ class StageViews:
         Raises:
             PlanError: an encoder's layers would be gathered across stages during their work.
         """
-        decoder, encoders = grid.backbone, _source_views(grid)
+        backbone, encoders = grid.backbone, _source_views(grid)
         for name, view in encoders.items():
             _check_gather(name, grid, view, gather)
-        views = {grid.backbone_name: decoder}
+        views = {grid.backbone_name: backbone}
         for name, view in encoders.items():
-            data = tuple(axis for axis in view.data if axis not in decoder.stage)
-            fsdp = tuple(axis for axis in view.fsdp if axis not in decoder.stage)
+            data = tuple(axis for axis in view.data if axis not in backbone.stage)
+            fsdp = tuple(axis for axis in view.fsdp if axis not in backbone.stage)
             views[name] = replace(view, data=data, fsdp=fsdp, stage=())
         if gather == "step":
             views = {name: view.gathered_view for name, view in views.items()}
         pipelines = {
-            name: tuple(axis for axis in decoder.stage if axis not in view.stage)
+            name: tuple(axis for axis in backbone.stage if axis not in view.stage)
             for name, view in encoders.items()
         }
         return cls(views, pipelines)
@@ -100,7 +100,7 @@ def _check_gather(name: str, grid: JointGrid, view: MeshView, gather: str) -> No
     """Check that a layer's gather, in which no other stage takes part, stays inside a stage."""
     if gather == "layer" and set(view.fsdp) & set(grid.backbone.stage):
         raise PlanError(
-            f"{name}: fsdp {grid.plans[name].fsdp} reaches across the decoder's stages and cannot "
-            "be gathered layer by layer",
+            f"{name}: fsdp {grid.plans[name].fsdp} reaches across the stages of "
+            f"{grid.backbone_name} and cannot be gathered layer by layer",
             "choose schedule.fsdp_gather: step, or data in place of fsdp",
         )

@@ -28,22 +28,22 @@ from scheduling.schedules.task_kinds import B, F, TaskKind, W
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
     """Times of all tasks of a step."""
     modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in workload.modules}
-    decoder = modules[workload.backbone_name]
-    layers = decoder.layers_per_task
+    backbone = modules[workload.backbone_name]
+    layers = backbone.layers_per_task
     sources: dict[tuple[TaskKind, str, int], TaskTime] = {}
     for name in workload.sources:
         sources |= modules[name].chunk_times()
     return StepTimes(
-        forward=decoder.forward_time(layers),
-        backward=decoder.backward_time(layers),
+        forward=backbone.forward_time(layers),
+        backward=backbone.backward_time(layers),
         sources=sources,
-        head=decoder.head_time(),
-        send=decoder.send_seconds(),
-        deliver=decoder.deliver_seconds(),
+        head=backbone.head_time(),
+        send=backbone.send_seconds(),
+        deliver=backbone.deliver_seconds(),
         gather=sum(module.gather_seconds() for module in modules.values()),
         scatter=sum(module.scatter_seconds() for module in modules.values()),
         update=sum(module.update_seconds() for module in modules.values()),
-        more=decoder.other_times(),
+        more=backbone.other_times(),
     )
 
 
@@ -63,7 +63,7 @@ class ModuleTiming(LayerTiming):
 
     @cached_property
     def exchanged(self) -> OutputExchange:
-        """What an encoder exchanges with the decoder for a microbatch."""
+        """What an encoder exchanges with the backbone for a microbatch."""
         return OutputExchange.of_bucket(self.workload, self.strategy, self.name)
 
     @cached_property
@@ -154,7 +154,7 @@ class ModuleTiming(LayerTiming):
         return (TaskSegment(times * self.compute_seconds(self.profile.end), self.exchange_seconds),)
 
     def backbone_times(self) -> StepTimes:
-        """Times of a step of the decoder alone."""
+        """Times of a step of the backbone alone."""
         return StepTimes(
             self.forward_time(self.layers_per_task),
             self.backward_time(self.layers_per_task),
@@ -169,7 +169,7 @@ class ModuleTiming(LayerTiming):
         )
 
     def other_times(self) -> dict[str, TaskTime]:
-        """Times of the decoder's other kinds of tasks, by the names of their costs."""
+        """Times of the backbone's other kinds of tasks, by the names of their costs."""
         return {W.cost: self.weights_time(self.layers_per_task)} if self.splits_backward else {}
 
     # ---- what stages and ranks do together -------------------------------------------------------

@@ -1,7 +1,7 @@
 """Bytes and seconds of the exchanges of encoder outputs, and which of them is the cheapest.
 
 The ranks of a block take part in an exchange (`sharding.exchange`): n of them, each with outputs of
-o bytes, and tokens of the decoder that take t bytes. At most m = min(o, t) bytes of one land. A
+o bytes, and tokens of the backbone that take t bytes. At most m = min(o, t) bytes of one land. A
 gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the full array,
 an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank sends:
 
@@ -35,7 +35,7 @@ class OutputExchange:
         devices: number of ranks of the block.
         spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
         outputs: bytes of the outputs of one rank.
-        tokens: bytes of the decoder's positions on one rank.
+        tokens: bytes of the backbone's positions on one rank.
         separate_media: whether media are in other rows than their samples.
     """
 
@@ -48,11 +48,11 @@ class OutputExchange:
     @classmethod
     def of_bucket(cls, workload: Workload, strategy: Strategy, name: str) -> OutputExchange:
         """What is exchanged for bucket `name`."""
-        decoder, plan = workload.backbone, strategy.plans[name]
+        backbone, plan = workload.backbone, strategy.plans[name]
         names = workload.backbone_name, name
         rows, source_rows = (workload.rows_of(n, strategy.microbatches) for n in names)
         inside = strategy.backbone.devices // strategy.backbone.stage
-        width = decoder.width * decoder.input_activations * workload.element_bytes
+        width = backbone.width * backbone.input_activations * workload.element_bytes
         reduction = workload.modules[name].reduction
         spans = _stage_spans(strategy) if workload.separate_media else _block_spans(strategy, name)
         devices = inside

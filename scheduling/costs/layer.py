@@ -277,7 +277,7 @@ class LayerTiming(ModuleCosts):
     def layer_backward(self) -> tuple[TaskSegment, ...]:
         """A layer's backward without its recomputation.
 
-        The backward of a frozen decoder computes gradients of inputs alone, and little else for
+        The backward of a frozen backbone computes gradients of inputs alone, and little else for
         adapters. Otherwise the gradients of a block's parameters are computed during the scatter of
         the gradients of its input; the rest of the compute hides the gather of parameters.
         """

@@ -157,7 +157,7 @@ def operand_bytes(module: ModuleTiming, layers: float) -> float:
     """Bytes that backwards of `layers` layers save for split weight gradients.
 
     Raises:
-        ScheduleError: these bytes of the decoder's layers are not known.
+        ScheduleError: these bytes of the backbone's layers are not known.
     """
     if not module.splits_backward:
         return 0.0
@@ -344,7 +344,7 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     """A lower bound of the bytes of any step of `strategy`, wherever encoder tasks are placed.
 
     Args:
-        strategy: with the decoder's plan only, or with all plans.
+        strategy: with the backbone's plan only, or with all plans.
     """
     if strategy.backbone.stage == 1:
         return step_memory(workload, strategy, hardware).total
@@ -357,13 +357,13 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
         slots = pairs = (chunks + 1) * stages - 1
     full = strategy.remat == "full"
     inputs, saved = (slots, 0) if full else (1, slots)
-    decoder = BufferSizes(inputs, saved, 1, pairs if strategy.split_backward else 0)
+    backbone = BufferSizes(inputs, saved, 1, pairs if strategy.split_backward else 0)
     sizes = {
         name: _least_slots(ModuleTiming(workload, strategy, hardware, name))
         for name in strategy.plans
         if name != workload.backbone_name
     }
-    sizes = {workload.backbone_name: decoder, **sizes}
+    sizes = {workload.backbone_name: backbone, **sizes}
     memory = step_memory(workload, strategy, hardware, sizes)
     return memory.total - memory.work + min(memory.work, _least_work(workload, strategy, hardware))
 
@@ -383,10 +383,10 @@ def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
 
 
 def _least_slots(module: ModuleTiming) -> BufferSizes:
-    """Slots that an encoder needs for its backwards and for outputs that wait for the decoder.
+    """Slots that an encoder needs for its backwards and for outputs that wait for the backbone.
 
-    In lockstep two groups of microbatches, each with one per stage, have entered the decoder before
-    the first microbatch has left it.
+    In lockstep two groups of microbatches, each with one per stage, have entered the backbone
+    before the first microbatch has left it.
     """
     division, strategy = module.division, module.strategy
     stages, count = strategy.backbone.stage, strategy.microbatches

@@ -47,7 +47,7 @@ class ModuleCosts:
     def rows(self) -> float:
         """Rows of a microbatch on one group of context and tensor ranks.
 
-        The stages of the decoder are assigned full microbatches of an encoder.
+        The stages of the backbone are assigned full microbatches of an encoder.
         """
         plan, stages = self.plan, self.strategy.backbone.stage
         shares = plan.batch * plan.stage / stages

@@ -27,14 +27,14 @@ class Strategy:
         microbatches: number of microbatches of a step.
         chunks: number of virtual chunks on each stage of every named module; others have one.
         remat: values that backwards compute again.
-        remats: the same of encoders that differ in it from the decoder, by name.
+        remats: the same of modules that differ in it, by name.
         gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
             stages always by layer.
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
         live: most microbatches whose encoder outputs may wait in bubbles; None for twice the
             stages.
         co_issue: whether tasks of a fused task run side by side.
-        kind: kind of the decoder's schedule, one of
+        kind: kind of the backbone's schedule, one of
             `scheduling.schedules.make.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.
         prefetch: whether frozen encoders may work for the next step.
@@ -84,12 +84,12 @@ class Strategy:
 
     @property
     def forward_count(self) -> int:
-        """Number of forwards of the decoder's chunks."""
+        """Number of forwards of the backbone's chunks."""
         return self.microbatches * self.backbone_chunks * self.backbone.stage
 
     @property
     def split_backward(self) -> bool:
-        """Whether the decoder's weight gradients are split from its backwards."""
+        """Whether the backbone's weight gradients are split from its backwards."""
         return self.kind in SPLIT_BACKWARD and self.backbone.stage > 1
 
     @property

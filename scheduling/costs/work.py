@@ -124,7 +124,7 @@ class ModulePart:
 
 @dataclass(frozen=True)
 class ExpertWork:
-    """The experts that tokens choose in a decoder's layers.
+    """The experts that tokens choose in a module's layers.
 
     Attributes:
         share: share of the layers that have experts.

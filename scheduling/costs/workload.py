@@ -42,8 +42,8 @@ class Workload:
         modules: profiles by name, the backbone first; an encoder has one under the name of each of
             its lanes, which have other rows and plans and share its parameters.
         positions: input positions of one row, by module; a row counts as one segment.
-        microbatch_counts: by encoder, its microbatches for one of the decoder's, if not one.
-        spread: by encoder, rows of its microbatches for each row of the decoder's, if not one.
+        microbatch_counts: by encoder, its microbatches for one of the backbone's, if not one.
+        spread: by encoder, rows of its microbatches for each row of the backbone's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
         sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
@@ -52,7 +52,7 @@ class Workload:
         workspace_per_element: float32 values that an update holds temporarily for an element of a
             matrix.
         frozen: names of modules that do not train; the connector of a frozen encoder may train.
-            Gradients go through a frozen decoder to its inputs.
+            Gradients go through a frozen backbone to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.
         adapted: names of modules of whose layers adapters alone train.
         adapted_connectors: names of encoders of whose connectors adapters alone train.
@@ -65,7 +65,7 @@ class Workload:
             places anew.
         residual_bytes: by `LayerSplit`, the bytes of a layer's forward that its backward reads, for
             one row, on one tensor rank.
-        operand_bytes: by `LayerSplit` of the decoder, the bytes that the backward of a layer saves
+        operand_bytes: by `LayerSplit` of the backbone, the bytes that the backward of a layer saves
             for weight gradients that are split from it, for one row, on one tensor rank.
         buckets: by the name of a bucket, its encoder; a module that is not named shares no
             parameters.
@@ -111,7 +111,7 @@ class Workload:
         return self.near_pairs[name][number] if name in self.near_pairs else 1.0
 
     def rows_of(self, name: str, microbatches: int) -> float:
-        """Rows of a microbatch of module `name`, in a step of `microbatches` of the decoder's."""
+        """Rows of a microbatch of module `name`, in a step of `microbatches` of the backbone's."""
         return self.rows * self.spread.get(name, 1) / microbatches
 
     def weights_share(self, name: str) -> float:
@@ -133,7 +133,7 @@ class Workload:
     def backward_flops(self, name: str) -> float:
         """FLOPs of the backward of module `name` in such a step, without recomputation.
 
-        Gradients go through a frozen decoder to its inputs, and into a frozen encoder not at all.
+        Gradients go through a frozen backbone to its inputs, and into a frozen encoder not at all.
         """
         if name in self.frozen and name != self.backbone_name:
             return 0.0

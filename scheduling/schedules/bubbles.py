@@ -1,17 +1,17 @@
-"""Encoder work in the bubbles of the decoder's pipeline.
+"""Encoder work in the bubbles of the backbone's pipeline.
 
-`place_modules` adds the tasks of encoders to a schedule of the backbone, a decoder. Two stages,
-four microbatches, an encoder as long as one stage of the decoder (e = its forward, E = its
+`place_modules` adds the tasks of encoders to a schedule of the backbone. Two stages,
+four microbatches, an encoder as long as one stage of the backbone (e = its forward, E = its
 backward)::
 
     stage 0   e0  F0  F1  F2e3  F3B0  B1E0  B2   B3  E3
     stage 1   e1  e2  F0  F1B0  F2B1  F3B2  B3   E1  E2
 
-e2, e3, E0 and E1 run where the decoder leaves a stage idle and make no tick longer.
+e2, e3, E0 and E1 run where the backbone leaves a stage idle and make no tick longer.
 
 Work that no idle slot takes runs in rounds: every stage runs a chunk in the same tick, so that no
-stage waits for another. A round costs as much next to decoder tasks as in a separate tick, before
-the decoder's first or after its last: only idle slots shorten the step. The step can be no shorter
+stage waits for another. A round costs as much next to backbone tasks as in a separate tick, before
+the backbone's first or after its last: only idle slots shorten the step. The step can be no shorter
 than all work divided by the number of stages (`lower_bound`).
 
 Encoders are placed one after the other, the largest first, in four phases and polynomial time:
@@ -25,7 +25,7 @@ Encoders are placed one after the other, the largest first, in four phases and p
    slots take i[q] forwards and j[q] backwards, c[q] - i[q] and c[q] - j[q] are left for rounds.
    The c[q] are chosen to minimise the cost of the most rounds that any pipeline needs.
 3. *Placement.* Backwards are placed in one pass through the ticks. A microbatch is ready when
-   stage 0 has done its decoder backward. It runs in an idle slot of its owner, or in a round; a
+   stage 0 has done its backbone backward. It runs in an idle slot of its owner, or in a round; a
    round is due as soon as all the stages that need the most rounds have a chunk to spare, one that
    no later slot will take. Forwards have deadlines, which in reversed time are the ticks from
    which they may run: the same pass, through the ticks in reverse order, places them.
@@ -33,7 +33,7 @@ Encoders are placed one after the other, the largest first, in four phases and p
    that grows less (`scheduling.schedules.refine`).
 
 Where the costs hold times of gathering parameters and scattering gradients, ticks for them come
-before the decoder's first and after its last: idle slots of all stages. The step is placed with
+before the backbone's first and after its last: idle slots of all stages. The step is placed with
 and without them, and the shorter one is taken.
 
 Phases 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with

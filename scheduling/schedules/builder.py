@@ -32,12 +32,12 @@ class ScheduleBuilder:
 
     Attributes:
         backbone: the schedule without encoders.
-        first: by kind of encoder task, `[microbatches]`: the decoder's tick in which stage 0 runs
+        first: by kind of encoder task, `[microbatches]`: the backbone's tick in which stage 0 runs
             chunk 0 in the same direction.
-        source: `[ticks]`: the tick of `backbone`, -1 for ticks without decoder tasks.
+        source: `[ticks]`: the tick of `backbone`, -1 for ticks without backbone tasks.
         load: `[ticks, stages]`: cost of the tasks.
         floor: `[ticks]`: least length of a tick whatever its load: the gather of the parameters
-            before the decoder's first tick, the scatter of the gradients after its last.
+            before the backbone's first tick, the scatter of the gradients after its last.
         shared: cost of all heads.
         occupied: by kind of encoder task, `[ticks, stages]`: whether the fused task holds such a
             task.
@@ -56,22 +56,22 @@ class ScheduleBuilder:
 
     @classmethod
     def of_backbone(
-        cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[TaskQueue] = ()
+        cls, schedule: Schedule, costs: TaskCosts, ends: Sequence[TaskQueue] = ()
     ) -> ScheduleBuilder:
-        """The table of the decoder alone.
+        """The table of the backbone alone.
 
         Args:
             ends: queues that may use the time in which parameters are gathered and gradients
                 scattered; then there are ticks for that.
         """
-        tasks, load = decoder.task_arrays, np.zeros((len(decoder.ticks), decoder.stages))
+        tasks, load = schedule.task_arrays, np.zeros((len(schedule.ticks), schedule.stages))
         cost = np.array([costs.of_kind(kind) for _, kind in tasks.keys], float)
         np.add.at(load, (tasks.tick, tasks.stage), cost[tasks.key])
-        heads = len(decoder.tasks_of(F, decoder.backbone.chunks - 1)[0])
+        heads = len(schedule.tasks_of(F, schedule.backbone.chunks - 1)[0])
         free = np.zeros(load.shape, bool)
         table = cls(
-            decoder,
-            {F: _first_chunk_ticks(decoder, F), B: _first_chunk_ticks(decoder, B)},
+            schedule,
+            {F: _first_chunk_ticks(schedule, F), B: _first_chunk_ticks(schedule, B)},
             np.arange(len(load)),
             load,
             np.zeros(len(load)),
@@ -98,7 +98,7 @@ class ScheduleBuilder:
 
     @property
     def stages(self) -> int:
-        """Number of stages of the decoder."""
+        """Number of stages of the backbone."""
         return self.backbone.stages
 
     @cached_property
@@ -286,11 +286,11 @@ class ScheduleBuilder:
         for tick, source in enumerate(self.source.tolist()):
             if tick == gathered:
                 prologue = len(rows)
-            decoder = self.backbone.ticks[source] if source >= 0 else empty
+            backbone = self.backbone.ticks[source] if source >= 0 else empty
             if added := encoder_tasks.get(tick):
-                rows += _add_encoder_tasks(decoder, added)
+                rows += _add_encoder_tasks(backbone, added)
             elif source >= 0:
-                rows.append(decoder)
+                rows.append(backbone)
         every = (*self.backbone.modules, *modules)
         return replace(
             self.backbone, modules=every, feeds=tuple(feeds), ticks=tuple(rows), prologue=prologue
@@ -321,12 +321,12 @@ def _sync_order(placed: PlacedTasks) -> bool:
 
 
 def _add_encoder_tasks(
-    decoder: tuple[FusedTask, ...], encoder_tasks: Mapping[tuple[int, TaskKind], Sequence[Task]]
+    backbone: tuple[FusedTask, ...], encoder_tasks: Mapping[tuple[int, TaskKind], Sequence[Task]]
 ) -> list[tuple[FusedTask, ...]]:
     """Fused tasks of a tick with encoder tasks: the last of each kind, the others before it."""
     depth = max(map(len, encoder_tasks.values()))
-    rows: list[list[FusedTask]] = [[()] * len(decoder) for _ in range(depth)]
-    rows[-1] = list(decoder)
+    rows: list[list[FusedTask]] = [[()] * len(backbone) for _ in range(depth)]
+    rows[-1] = list(backbone)
     # Fused tasks are ordered as KINDS: encoder tasks come last, their forwards first.
     for (stage, _), tasks in sorted(encoder_tasks.items(), key=lambda item: not item[0][1].forward):
         for row, task in zip(rows[::-1], reversed(tasks), strict=False):
@@ -345,9 +345,9 @@ def _end_tick_floors(seconds: float, kind: TaskKind, queues: Sequence[TaskQueue]
     return np.full(count, seconds / count)
 
 
-def _first_chunk_ticks(decoder: Schedule, kind: TaskKind) -> np.ndarray:
+def _first_chunk_ticks(schedule: Schedule, kind: TaskKind) -> np.ndarray:
     """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
-    first = np.zeros(decoder.microbatches, np.intp)
-    ticks, microbatches = decoder.tasks_of(kind, 0)
+    first = np.zeros(schedule.microbatches, np.intp)
+    ticks, microbatches = schedule.tasks_of(kind, 0)
     first[microbatches] = ticks
     return first

@@ -23,8 +23,8 @@ class PlacementRules:
     """Where the tasks of a queue may be placed.
 
     Attributes:
-        slots: whether chunks may use idle slots in the decoder's ticks.
-        rounds: where rounds run before the last tick: in the ticks of decoder tasks, in new ones
+        slots: whether chunks may use idle slots in the backbone's ticks.
+        rounds: where rounds run before the last tick: in the ticks of backbone tasks, in new ones
             between them, or nowhere.
         live: number of microbatches that may be ready and not begun; `of_placement` counts the
             backbone's, a placement those of its module. With 0 all chunks run
@@ -113,14 +113,14 @@ class TaskQueue:
         return {place: self.stages.count(place) for place in dict.fromkeys(self.stages)}
 
     def mean_costs(self, stages: int) -> np.ndarray:
-        """`[stages]`: mean cost of the chunks of a decoder stage, infinite if it runs none."""
+        """`[stages]`: mean cost of the chunks of a backbone stage, infinite if it runs none."""
         mean = np.full(self.module.stages, inf)
         for place in self.chunks_by_stage:
             mean[place] = np.mean(self.costs, where=np.array(self.stages) == place)
         return np.tile(mean, stages // self.module.stages)
 
     def round_share(self, stages: int) -> float:
-        """Share of a round that one chunk is: 1 / number of decoder stages that run chunks."""
+        """Share of a round that one chunk is: 1 / number of backbone stages that run chunks."""
         return self.module.stages / (len(self.chunks_by_stage) * stages)
 
 

@@ -8,9 +8,9 @@ take time, and the step has its ends::
                                       ^ a stage sync: send, head and loss, deliver
 
 Prologue and epilogue hold encoder tasks only. With `SimulationOptions.overlap_gather` they overlap
-with gather and scatter. A stage sync sends if decoder tasks or chunks of encoders of several stages
-have run, computes the head if a microbatch has left the last chunk, and delivers if one enters
-next. Lengths change tasks and heads; activations move in buffers of fixed size.
+with gather and scatter. A stage sync sends if backbone tasks or chunks of encoders of several
+stages have run, computes the head if a microbatch has left the last chunk, and delivers if one
+enters next. Lengths change tasks and heads; activations move in buffers of fixed size.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _LockstepReplica:
     Attributes:
         known: times of the distinct fused tasks.
         which: `[ticks, stages]`, index into `known` of each fused task.
-        heads: `[ticks]`, the microbatch that leaves the decoder, or -1.
+        heads: `[ticks]`, the microbatch that leaves the backbone, or -1.
         starts, ends: `[ticks, stages]`, when fused tasks run.
         met: `[ticks]`, when the stages have met and sent.
         done: `[ticks]`, when the tick is over.
@@ -204,7 +204,7 @@ class _LockstepReplica:
         return [self.clock.time_of((self.times.head,), length, slow) for slow in self.slow]
 
     def _stage_run(self, stage: int, decoded: float) -> StageRun:
-        """The run of stage `stage`, whose decoder ticks ended at `decoded` seconds."""
+        """The run of stage `stage`, whose backbone ticks ended at `decoded` seconds."""
         gathered, options = self.times.gather, self.options
         done = max(float(self.clocks[stage]), gathered)
         ready = decoded if options.overlap_gather else done
@@ -245,7 +245,7 @@ def _head_microbatches(schedule: Schedule) -> list[int]:
 
 
 def _entering_ticks(schedule: Schedule) -> list[bool]:
-    """`[ticks]`: whether a microbatch enters the decoder after a tick's stage sync."""
+    """`[ticks]`: whether a microbatch enters the backbone after a tick's stage sync."""
     delivers = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_sync
     for tick in schedule.tasks_of(F, 0)[0].tolist():

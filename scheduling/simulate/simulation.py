@@ -4,8 +4,8 @@ A device is idle while its compute units do nothing. The kinds are those of Opti
 arXiv 2408.03505, table 1). On each stage, in the order of time::
 
     gather      parameters are not there yet, and no encoder task runs meanwhile
-    warm-up     until the stage's first decoder task
-    other       until the end of its last decoder task
+    warm-up     until the stage's first backbone task
+    other       until the end of its last backbone task
     cool-down   until its gradients may be scattered, and until the other stages are done
     scatter     its gradients are being scattered, or other data-parallel replicas are slower
     tensor      within tasks: collectives that overlap with no compute
@@ -104,8 +104,8 @@ class SimulationOptions:
     Attributes:
         co_issue: tasks of a fused task run side by side, the compute of one under the collectives
             of another.
-        overlap_gather: encoder work before the decoder's first task overlaps with the gather of the
-            parameters, and that after its last with the scatter of the gradients. These do not
+        overlap_gather: encoder work before the backbone's first task overlaps with the gather of
+            the parameters, and that after its last with the scatter of the gradients. These do not
             slow its collectives, as data-parallel ranks are joined by other links (NICs, other
             axes of a torus) than a tensor group.
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
@@ -207,7 +207,7 @@ class StageRun:
         ran: yields the fused tasks that it ran, in the order of time.
         co_issue: whether tasks of a fused task ran side by side.
         gathered: time at which the stage's parameters are gathered.
-        first, last: start of its first and end of its last decoder task.
+        first, last: start of its first and end of its last backbone task.
         ready: time at which the stage's gradients may be scattered.
         done: end of its last block.
     """

@@ -85,7 +85,7 @@ class Timeline:
         start, end: `[ticks]`, seconds: the earliest row's start and the latest row's end.
         beats: `[ticks]`, the number of each tick's beat: the ticks up to and with one at whose end
             the stages meet.
-        encoder_hidden: share of the encoders' work in time that the decoder would leave idle; None
+        encoder_hidden: share of the encoders' work in time that the backbone would leave idle; None
             without encoder work, and in a measurement, which knows fused tasks only.
         backbone: how the work of the backbone is divided.
     """
@@ -217,15 +217,15 @@ def leaving_microbatch(schedule: Schedule, tick: int) -> int | None:
 
 
 def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
-    """Share of encoder work that makes the decoder's beats no longer."""
+    """Share of encoder work that makes the backbone's beats no longer."""
     beats = beats_of(schedule)
     shape = (beats.max(initial=-1) + 1, schedule.stages)
-    decoder, encoder = np.zeros(shape), np.zeros(shape)
+    backbone, encoder = np.zeros(shape), np.zeros(shape)
     for span in spans:
         for task in span.tasks:
-            work = decoder if task.module == schedule.backbone.name else encoder
+            work = backbone if task.module == schedule.backbone.name else encoder
             work[beats[span.tick], span.stage] += span.seconds
-    idle = decoder.max(axis=1, keepdims=True) - decoder
+    idle = backbone.max(axis=1, keepdims=True) - backbone
     total = encoder.sum()
     return float(np.minimum(encoder, idle).sum() / total) if total else None
 

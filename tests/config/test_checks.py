@@ -126,7 +126,7 @@ ENDS = ("", ".connector")
         (
             {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
             [
-                "parallel.encoders.audio: tensor 2 reaches across the decoder's stages",
+                "parallel.encoders.audio: tensor 2 reaches across the backbone's stages",
                 "a stage has 1 device",
             ],
         ),

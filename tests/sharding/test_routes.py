@@ -282,5 +282,5 @@ def test_wrong_runs_and_views_are_refused() -> None:
         {"decoder": ParallelPlan(stage=2, data=2), "vision": ParallelPlan(data=4)}
     )
     sides = RouteSide(staged.views["vision"], 4, 8), RouteSide(staged.backbone, 4, 8)
-    with pytest.raises(PlanError, match="cannot send to a decoder split over"):
+    with pytest.raises(PlanError, match="cannot send to a backbone split over"):
         Routes.build(*sides, np.zeros((0, 5), np.int64))
