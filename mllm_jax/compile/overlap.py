@@ -245,7 +245,7 @@ def _in_sequence(
     kinds = {event.key: event.kind for event in events.values()}
     for instruction in computation.instructions:
         event = events.get(instruction.name)
-        if event is None or event.phase == "middle":
+        if event is None or event.part == "middle":
             if any(remaining.values()):
                 compute = instruction_flops(module, computation, instruction) / speeds.flops
                 for key, hidden in _hide_seconds(remaining, compute).items():
@@ -255,13 +255,13 @@ def _in_sequence(
                         kinds[key],
                         HloOverlap(hidden_seconds=hidden, overlapped_bytes=covered),
                     )
-        elif event.phase == "done":
+        elif event.part == "done":
             remaining.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
             sent = sent_bytes(event.collective, event.result)
             seconds = sent / speeds.send_rate(replica_groups(event.collective))
             _add_overlap(total, event.kind, HloOverlap(1, seconds, bytes=sent))
-            if event.phase == "start":
+            if event.part == "start":
                 remaining[event.key], uncovered[event.key] = seconds, sent
     return total
 
@@ -284,21 +284,21 @@ def _hide_seconds(remaining: dict[str, float], compute: float) -> dict[str, floa
     return hidden
 
 
-EventPhase = Literal["whole", "start", "middle", "done"]
+EventPart = Literal["whole", "start", "middle", "done"]
 
 
 class HloEvent(NamedTuple):
     """The part of an instruction in a collective.
 
     Attributes:
-        phase: runs it as a `whole`, nothing beside it; or one phase of an asynchronous one. In the
-            `middle` is compute that a TPU has fused with a part of the collective.
-        key: the same for all phases of one collective.
+        part: the `whole` collective, if it is synchronous, or one part of an asynchronous one. In
+            the `middle` is compute that a TPU has fused with a part of the collective.
+        key: the same for all parts of one collective.
         collective: the instruction with the groups.
         result: printed shape of what the collective computes.
     """
 
-    phase: EventPhase
+    part: EventPart
     key: str
     collective: HloInstruction
     result: str
@@ -321,15 +321,15 @@ def _collective_events(module: HloModule, computation: HloComputation) -> dict[s
         if instruction.opcode.endswith("-done"):
             begin = events.get(_start_name(computation, instruction))
             if begin is not None:  # else a copy, or another operation without a network
-                done[instruction.name] = begin._replace(phase="done", result=instruction.shape)
+                done[instruction.name] = begin._replace(part="done", result=instruction.shape)
     results = {event.key: event.result for event in done.values()}
     events = {
         name: event._replace(result=results.get(event.key, event.result))
         for name, event in (events | done).items()
     }
     keys = {
-        phase: {event.key for event in events.values() if event.phase == phase}
-        for phase in ("start", "done")
+        part: {event.key for event in events.values() if event.part == part}
+        for part in ("start", "done")
     }
     for key in sorted(keys["start"] ^ keys["done"]):
         what = "starts and is not done" if key in keys["start"] else "is done and does not start"
@@ -355,11 +355,11 @@ def _event_of(module: HloModule, instruction: HloInstruction) -> HloEvent | None
     chain = re.search(r'\bchain_id="(\w+)"', collective.attributes)
     if not chain:
         return HloEvent("whole", instruction.name, collective, collective.shape)
-    phase: EventPhase = "middle"
+    part: EventPart = "middle"
     for name in ("start", "done"):
         if any(f'"AsyncCollective{name.title()}"' in i.attributes for i in inside):
-            phase = "start" if name == "start" else "done"
-    return HloEvent(phase, f"chain {chain[1]}", collective, collective.shape)
+            part = "start" if name == "start" else "done"
+    return HloEvent(part, f"chain {chain[1]}", collective, collective.shape)
 
 
 def _start_name(computation: HloComputation, done: HloInstruction) -> str:

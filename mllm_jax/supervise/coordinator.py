@@ -1,12 +1,13 @@
 """When the attempts of a run begin and end, on all hosts: decisions without clock or process.
 
-One coordinator, in the supervisor that leads, hears all supervisors and tells all of them::
+One coordinator, in the supervisor that leads, receives events of all supervisors and orders what
+all of them do::
 
-    WAITING --- all hosts are there, the pause is over ---> RUNNING     Begin
-            --- some did not come, enough others did -> RUNNING     Begin, without them
-    RUNNING --- a process has ended, or is at fault ------> HALTING     Halt, at once or soon
+    WAITING --- all hosts are there, the pause is over ---> RUNNING     BeginAttempt
+            --- some did not come, enough others did -----> RUNNING     BeginAttempt, without them
+    RUNNING --- a process has ended, or is at fault ------> HALTING     HaltAttempt, at once or soon
     HALTING --- all processes have ended -----------------> WAITING     after a cause that may pass
-                                                        \\-> OVER        Finish, after any other
+                                                        \\-> OVER        FinishRun, after any other
 
 A host that is unfit (code 8) in two attempts that it takes part in is left out, if there is a plan
 for the others; where it leads, its supervisor leaves, and another one takes the lead.
@@ -48,8 +49,8 @@ UNENDING = 120.0
 UNFIT = 2
 
 
-class RestartPhase(Enum):
-    """See above."""
+class CoordinatorState(Enum):
+    """The states of the drawing above."""
 
     WAITING = 0
     RUNNING = 1
@@ -99,8 +100,8 @@ class RunCoordinator:
         lead: number of the host whose supervisor leads.
         attempt: number of the newest attempt.
         tries: the attempts so far.
-        phase: see above.
-        since: time at which the phase has begun.
+        state: see the module.
+        since: time at which the state has begun.
     """
 
     count: int
@@ -110,7 +111,7 @@ class RunCoordinator:
     fewer: Collection[int] = ()
     attempt: int = 0
     tries: AttemptHistory = NONE
-    phase: RestartPhase = RestartPhase.WAITING
+    state: CoordinatorState = CoordinatorState.WAITING
     since: float = 0.0
     left_behind: set[int] = field(default_factory=set)
     lead: int = 0
@@ -127,7 +128,7 @@ class RunCoordinator:
 
     def on_event(self, event: CoordinatorEvent, now: float) -> list[CoordinatorAction]:
         """Return what follows from an event at the time `now`, in seconds."""
-        if self.phase is RestartPhase.OVER:
+        if self.state is CoordinatorState.OVER:
             return []
         match event:
             case SupervisorJoined():
@@ -140,7 +141,7 @@ class RunCoordinator:
                 return self._on_ended(event, now)
             case LeaderInterrupted():
                 self._interrupted = True
-                if self.phase is RestartPhase.WAITING:
+                if self.state is CoordinatorState.WAITING:
                     return self._finish_run(
                         ExitCode.INTERRUPTED, "interrupted between two attempts"
                     )
@@ -148,12 +149,12 @@ class RunCoordinator:
 
     def on_tick(self, now: float) -> list[CoordinatorAction]:
         """Return what follows from the time alone."""
-        match self.phase:
-            case RestartPhase.WAITING:
+        match self.state:
+            case CoordinatorState.WAITING:
                 return self._begin_or_wait(now)
-            case RestartPhase.RUNNING:
+            case CoordinatorState.RUNNING:
                 return self._watch_processes(now)
-            case RestartPhase.HALTING:
+            case CoordinatorState.HALTING:
                 return self._force_end(now)
         return []
 
@@ -183,7 +184,12 @@ class RunCoordinator:
             return []
         hosts = self._taking_part()
         self.attempt = self._next_attempt
-        self.phase, self._begun, self._fault, self._halted = RestartPhase.RUNNING, now, "", False
+        self.state, self._begun, self._fault, self._halted = (
+            CoordinatorState.RUNNING,
+            now,
+            "",
+            False,
+        )
         self._ends = []
         for i, place in self._places.items():
             self._places[i] = HostState(place.joined, i in hosts, now, place.pace.before_attempt)
@@ -241,7 +247,7 @@ class RunCoordinator:
         return self._fail_attempt(fault, now)
 
     def _fail_attempt(self, why: str, now: float) -> list[CoordinatorAction]:
-        self.phase, self.since, self._fault, self._halted = RestartPhase.HALTING, now, why, True
+        self.state, self.since, self._fault, self._halted = CoordinatorState.HALTING, now, why, True
         return [LogLine(f"attempt {self.attempt}: {why}"), HaltAttempt(self.attempt)]
 
     def _force_end(self, now: float) -> list[CoordinatorAction]:
@@ -284,7 +290,7 @@ class RunCoordinator:
         ago = now - peer.since
         lost = ProcessEnd(process, peer.host, peer.pid, ExitCode.LOST_PEER, step, peer.event, ago)
         actions: list[CoordinatorAction] = []
-        if self.phase is RestartPhase.RUNNING:
+        if self.state is CoordinatorState.RUNNING:
             actions = self._fail_attempt(
                 f"{peer} is gone with its supervisor; {peer.describe_last_event(now)}", now
             )
@@ -299,15 +305,15 @@ class RunCoordinator:
             ]
         place.busy = False
         self._ends.append(event.end)
-        if self.phase is RestartPhase.RUNNING:
-            self.phase, self.since = RestartPhase.HALTING, now
+        if self.state is CoordinatorState.RUNNING:
+            self.state, self.since = CoordinatorState.HALTING, now
         elif event.end.code != ExitCode.OK and all(e.code == ExitCode.OK for e in self._ends[:-1]):
             self.since = now  # the others, which were given time to finish, will now fail
         return self._judge_attempt(now)
 
     def _judge_attempt(self, now: float) -> list[CoordinatorAction]:
         """Return what follows once the last process of an attempt has ended."""
-        if self.phase is not RestartPhase.HALTING or any(
+        if self.state is not CoordinatorState.HALTING or any(
             place.busy for place in self._places.values()
         ):
             return []
@@ -344,14 +350,14 @@ class RunCoordinator:
                 return self._finish_run(ExitCode.UNFIT, f"{summary}{self._needed_hosts}")
             summary += f": {self._going_on(hosts)}"
             if self.lead not in hosts:
-                self.phase = RestartPhase.OVER
+                self.state = CoordinatorState.OVER
                 return [LeaveRun(ExitCode.UNFIT, summary)]
         if self.tries.is_exhausted(self.policy):
             return self._finish_run(
                 main.exit_code, f"{summary}; it is the last, as {self._exhausted_reason}"
             )
         pause = self.policy.pause_seconds(self.tries.failed)
-        self.phase, self.since, self._pause_ends = RestartPhase.WAITING, now, now + pause
+        self.state, self.since, self._pause_ends = CoordinatorState.WAITING, now, now + pause
         return [
             LogLine(
                 f"{summary}; {self._describe_stacks()}attempt {self._next_attempt} begins in "
@@ -387,5 +393,5 @@ class RunCoordinator:
         return f"Python stacks are in {', '.join(files)}; " if files else ""
 
     def _finish_run(self, code: int, why: str) -> list[CoordinatorAction]:
-        self.phase = RestartPhase.OVER
+        self.state = CoordinatorState.OVER
         return [FinishRun(int(code), why)]

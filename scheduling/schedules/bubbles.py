@@ -14,7 +14,7 @@ stage waits for another. A round costs as much next to backbone tasks as in a se
 the backbone's first or after its last: only idle slots shorten the step. The step can be no shorter
 than all work divided by the number of stages (`lower_bound`).
 
-Encoders are placed one after the other, the largest first, in four phases and polynomial time:
+Encoders are placed one after the other, the largest first, in four steps and polynomial time:
 
 1. *Slots.* A fused task is an idle slot if a chunk in it makes the tick longer by less than the
    chunk's share of a round (its cost over the stages), or not at all. A slot takes as many chunks
@@ -36,7 +36,7 @@ Where the costs hold times of gathering parameters and scattering gradients, tic
 before the backbone's first and after its last: idle slots of all stages. The step is placed with
 and without them, and the shorter one is taken.
 
-Phases 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
+Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
 and without slots that are shorter than a chunk; the shortest are refined, and of those the shortest
 step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs bubbles of continuous time
 by search.

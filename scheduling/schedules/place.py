@@ -1,4 +1,4 @@
-"""A pass through the ticks that places the tasks of one queue: phase 3 of `schedules.bubbles`."""
+"""A pass through the ticks that places the tasks of one queue: step 3 of `schedules.bubbles`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Job:
 
 
 class _TaskPlacer:
-    """Places the tasks of one queue: phase 3 of `scheduling.schedules.bubbles`.
+    """Places the tasks of one queue: step 3 of `scheduling.schedules.bubbles`.
 
     Attributes:
         ticks: ticks of the new table in the order of placement, each as the old table's tick, or -1

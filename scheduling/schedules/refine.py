@@ -1,4 +1,4 @@
-"""Single chunks moved to ticks with room: phase 4 of `scheduling.schedules.bubbles`."""
+"""Single chunks moved to ticks with room: step 4 of `scheduling.schedules.bubbles`."""
 
 from __future__ import annotations
 

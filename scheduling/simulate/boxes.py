@@ -16,7 +16,7 @@ Colour = tuple[str, str]
 #: Shades of the head; the shades of tasks are with their kinds.
 HEAD_SHADES: Mapping[Colour, Shades] = {("head", "head"): ("#222222",)}
 
-#: Colours of the phases around the schedule, lighter where a stage only waits.
+#: Colours of the operations around the schedule, lighter where a stage only waits.
 PHASE_SHADES: Mapping[Colour, Shades] = {
     ("gather", "gather"): ("#C9C9C9",),
     ("scatter", "scatter"): ("#A8A8A8",),
@@ -39,7 +39,7 @@ LEGEND = {
 
 
 class SpanContent(NamedTuple):
-    """Content of a span: a task, the head phase of a microbatch, or a phase of the step.
+    """Content of a span: a task, the head of a microbatch, or an operation around the schedule.
 
     `part` is the chunk of a task: of the backbone, that among the chunks of its stage.
     """
@@ -75,8 +75,8 @@ class SpanBox:
 
 def parts_of(timeline: Timeline, span: Span) -> list[SpanContent]:
     """The content of a span of a timeline, from the top if its parts lie in lanes."""
-    if span.phase is not None:
-        return [SpanContent(span.phase, span.phase, None, 0)]
+    if span.operation is not None:
+        return [SpanContent(span.operation, span.operation, None, 0)]
     if span.head is not None:
         return [SpanContent("head", "head", span.head, 0)]
     return [_span_content(timeline, task) for task in span.tasks]

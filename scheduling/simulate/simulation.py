@@ -375,7 +375,9 @@ class StepRun:
         if seconds:
             end = start + seconds
             tick = len(run.end) - 1
-            blocks.append(StageBlock(Span(stage, stage, tick, start, end, phase="update"), seconds))
+            blocks.append(
+                StageBlock(Span(stage, stage, tick, start, end, operation="update"), seconds)
+            )
         return blocks
 
     def _device_use(self, index: int, stage: int) -> DeviceUse:
@@ -432,9 +434,9 @@ class StepRun:
         last = len(self.runs[index].end) - 1
         for kind, start, end in self._idle_spans(index, stage, blocks):
             if kind == "gather":
-                yield Span(stage, stage, 0, start, end, phase="gather")
+                yield Span(stage, stage, 0, start, end, operation="gather")
             elif kind == "scatter":
-                yield Span(stage, stage, last, start, end, phase="scatter")
+                yield Span(stage, stage, last, start, end, operation="scatter")
 
 
 def _mean_use(uses: Sequence[DeviceUse], counts: Sequence[int]) -> DeviceUse:

@@ -1,6 +1,6 @@
 """Start and end of every task of a schedule: predicted from costs, or as measured.
 
-Where stages meet at a tick's end they wait for the slowest, then comes the head phase if a
+Where stages meet at a tick's end they wait for the slowest, then comes the head if a
 microbatch leaves the last stage in the tick; where nothing moves, each goes on with its next tick.
 Two stages, one microbatch, a forward of 1 s, a backward of 2 s, a head of 0.5 s::
 
@@ -44,8 +44,8 @@ class Span:
         start, end: seconds from the step's start.
         tasks: one task in a prediction, a fused task in a measurement; empty for the head.
         head: microbatch whose head and loss all stages share in this span; None for tasks.
-        phase: phase of the step outside the schedule: `"update"`, or `"gather"` or `"scatter"` if
-            the stage waits for that; None for parts of the schedule.
+        operation: operation of the step outside the schedule: `"update"`, or `"gather"` or
+            `"scatter"` if the stage waits for that; None for parts of the schedule.
     """
 
     row: int
@@ -55,7 +55,7 @@ class Span:
     end: float
     tasks: FusedTask = ()
     head: int | None = None
-    phase: Literal["gather", "scatter", "update"] | None = None
+    operation: Literal["gather", "scatter", "update"] | None = None
 
     @property
     def seconds(self) -> float:
@@ -65,11 +65,11 @@ class Span:
     @property
     def waits(self) -> bool:
         """Whether the stage does no work in it."""
-        return self.phase in ("gather", "scatter")
+        return self.operation in ("gather", "scatter")
 
     def __str__(self) -> str:
-        if self.phase is not None:
-            return self.phase
+        if self.operation is not None:
+            return self.operation
         if self.head is not None:
             return f"head({self.head})"
         return " + ".join(str(task) for task in self.tasks)
@@ -199,7 +199,7 @@ def _fused_spans(
 
 
 def _head_spans(schedule: Schedule, tick: int, start: float, seconds: float) -> list[Span]:
-    """The head phase of one tick, on all stages; nothing if the tick has none."""
+    """The head of one tick, on all stages; nothing if the tick has none."""
     head = leaving_microbatch(schedule, tick)
     if head is None:
         return []

@@ -60,7 +60,7 @@ def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
 
     Every timeline is a process and every row of it a thread. Every span is a complete event
     (`"ph": "X"`) with its start and duration in microseconds; its arguments are `tick`, `stage`
-    and, for its task, `module`, `kind`, `microbatch` (null for phases of the step) and `part`. A
+    and, for its task, `module`, `kind`, `microbatch` (null outside the schedule) and `part`. A
     span of several tasks has them as the list `tasks`.
 
     Args:

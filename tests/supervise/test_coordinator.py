@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.watch import ActivityLimit, PeerProcess, WatchLimits, find_fault
-from mllm_jax.supervise.coordinator import GRACE, RestartPhase, RunCoordinator
+from mllm_jax.supervise.coordinator import GRACE, CoordinatorState, RunCoordinator
 from mllm_jax.supervise.coordinator_events import (
     AttemptOver,
     BeginAttempt,
@@ -165,7 +165,7 @@ def test_others_have_time_to_finish_after_one_that_is_done():
     own.on_event(ProcessEnded(1, end(0, ExitCode.OK)), 10.0)
     assert own.on_tick(10.0 + LIMITS.silent) == []
     assert heard(own, ProcessEnded(1, end(1, ExitCode.OK)), 70.0) == [FinishRun(ExitCode.OK)]
-    assert own.phase is RestartPhase.OVER
+    assert own.state is CoordinatorState.OVER
 
 
 def test_a_silent_process_is_named_with_its_last_event_and_the_attempt_ends_everywhere():
@@ -238,7 +238,7 @@ def test_signs_and_ends_of_other_attempts_are_refused_by_name():
     assert "a heartbeat of attempt 3 from process 0 (pid 77) is refused" in say.text
     (say,) = own.on_event(ProcessEnded(3, end(0, -9)), 1.0)
     assert "the end of another attempt is refused" in say.text
-    assert own.phase is RestartPhase.RUNNING
+    assert own.state is CoordinatorState.RUNNING
 
 
 def test_an_interruption_between_attempts_ends_the_run():
@@ -362,7 +362,7 @@ def test_a_supervisor_that_leads_leaves_an_unfit_host_to_the_others(lead):
     assert isinstance(leave, LeaveRun)
     assert leave.code == ExitCode.UNFIT
     assert leave.why.endswith(f"(host host{lead}) is unfit again: going on with 2 of 3 hosts")
-    assert own.phase is RestartPhase.OVER
+    assert own.state is CoordinatorState.OVER
 
 
 CODES = st.sampled_from([-11, -9, 0, 1, 2, 3, 4, 5, 6, 8, 77, 130])
@@ -378,7 +378,7 @@ def test_every_history_ends_within_its_bounds(count, history):
     for i in range(count):
         own.on_event(SupervisorJoined(i, f"host{i}", i), now)
     best, failed, again = 0, 0, dict.fromkeys(range(count), 0)
-    while own.phase is not RestartPhase.OVER:
+    while own.state is not CoordinatorState.OVER:
         now = own._pause_ends
         actions = own.on_tick(now)
         assert kinds(actions) == [BeginAttempt]
@@ -396,7 +396,7 @@ def test_every_history_ends_within_its_bounds(count, history):
         well = all(code == 0 for _, (code, _, _) in ends)
         final = main.is_final and main.code != 0
         over = well or final or needed or failed > POLICY.restarts
-        assert (own.phase is RestartPhase.OVER) == over
+        assert (own.state is CoordinatorState.OVER) == over
         assert kinds(actions) == [AttemptOver, FinishRun if over else LogLine]
         assert actions[0].again != over
         assert actions[0].code == main.code
@@ -523,7 +523,7 @@ def test_attempts_that_are_ended_at_the_same_place_come_past_it(silent):
             now += 1.0
             if not silent:
                 own.on_event(HeartbeatReceived(0, beat(attempt, 8, "step 9", since, now)), now)
-        if own.phase is RestartPhase.RUNNING:
+        if own.state is CoordinatorState.RUNNING:
             break
         ended.append(now - since)
         own.on_event(ProcessEnded(attempt, end(0, -9, step=8, halted=True)), now)

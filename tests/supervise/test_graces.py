@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.supervise.coordinator import GRACE, UNENDING, RestartPhase, RunCoordinator
+from mllm_jax.supervise.coordinator import GRACE, UNENDING, CoordinatorState, RunCoordinator
 from mllm_jax.supervise.coordinator_events import (
     AttemptOver,
     BeginAttempt,
@@ -133,7 +133,7 @@ def test_a_process_that_cannot_be_ended_ends_the_run():
     assert isinstance(finish, FinishRun)
     assert finish.code == ExitCode.LOST_PEER
     assert finish.why.startswith("attempt 1 is the last: process 1 (host host1, pid 0) cannot be")
-    assert own.phase is RestartPhase.OVER
+    assert own.state is CoordinatorState.OVER
 
 
 def test_after_a_supervisor_was_stopped_itself_all_have_their_time_again():

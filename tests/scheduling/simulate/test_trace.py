@@ -303,16 +303,16 @@ def test_phases_of_a_step_have_boxes_without_numbers_and_names() -> None:
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names[-5:-1] == ["gather parameters", "scatter gradients", "update parameters", "idle"]
     found = {(left, label) for label, _, ((left, _), _) in drawn(figure.axes[0])}
-    phases = [span for span in lines.spans if span.phase]
-    assert {(span.start, f"{span.phase} {span.phase}") for span in phases} <= found
-    assert {span.phase for span in phases} == {"gather", "scatter", "update"}
+    phases = [span for span in lines.spans if span.operation]
+    assert {(span.start, f"{span.operation} {span.operation}") for span in phases} <= found
+    assert {span.operation for span in phases} == {"gather", "scatter", "update"}
     numbered = [text for text in figure.axes[0].texts if text.get_text() == "None"]
     assert not numbered
 
 
 def test_who_waits_for_gather_and_scatter_does_no_work() -> None:
     lines = with_phases()
-    waiting = sum(span.seconds for span in lines.spans if span.phase in ("gather", "scatter"))
+    waiting = sum(span.seconds for span in lines.spans if span.operation in ("gather", "scatter"))
     assert waiting > 0
     assert lines.work + waiting == pytest.approx(sum(span.seconds for span in lines.spans))
 
