@@ -225,7 +225,7 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
     Args:
         folder: folder to make.
         config: configuration of the experiment.
-        image_token: token at which outputs of the encoder land.
+        image_token: token at which outputs of the encoder are merged.
     """
     model = config.model
     composition = ReleasedModel(model.backbone_config, model.others, {"vision": image_token})

@@ -128,7 +128,7 @@ def cut_slices(slices: jax.Array, parts: int) -> jax.Array:
     """
     if parts == 1:
         return slices
-    begins, sent, lands, received = slices[..., None]
+    begins, sent, output_offsets, received = slices[..., None]
     part = jnp.arange(parts, dtype=slices.dtype)[None]
 
     def starts(length: jax.Array) -> jax.Array:
@@ -137,7 +137,7 @@ def cut_slices(slices: jax.Array, parts: int) -> jax.Array:
     def lengths(length: jax.Array) -> jax.Array:
         return jnp.minimum(-(-length // parts), length - starts(length))
 
-    columns = begins + starts(sent), lengths(sent), lands + starts(sent), lengths(received)
+    columns = begins + starts(sent), lengths(sent), output_offsets + starts(sent), lengths(received)
     return jnp.stack(columns).reshape(4, -1)
 
 

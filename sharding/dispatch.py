@@ -273,7 +273,7 @@ class _RoundMove(NamedTuple):
         dispatch: how copies move.
         begin, sent: `[to]`, places of the first copies for each rank, and their numbers.
         arrive, received: `[from]`, places of what comes from each rank, and the numbers.
-        lands: `[to]`, where on each rank the copies of this one arrive.
+        output_offsets: `[to]`, where on each rank the copies of this one arrive.
         returns: `[from]`, places of the received copies on the ranks from which they come.
         blocks: `[from, local experts]`, the copies of each block.
         counts: `[local experts]`.
@@ -284,7 +284,7 @@ class _RoundMove(NamedTuple):
     sent: jax.Array
     arrive: jax.Array
     received: jax.Array
-    lands: jax.Array
+    output_offsets: jax.Array
     returns: jax.Array
     blocks: jax.Array
     counts: jax.Array
@@ -318,7 +318,7 @@ class _RoundMove(NamedTuple):
             sent=lengths[me],
             arrive=arrive[:, me],
             received=lengths[:, me],
-            lands=arrive[me],
+            output_offsets=arrive[me],
             returns=starts[:, me],
             blocks=blocks,
             counts=jnp.sum(blocks, axis=0),
@@ -331,7 +331,7 @@ class _RoundMove(NamedTuple):
             `[slots, ..]`, zero after the received ones.
         """
         if self.dispatch.ragged:
-            slices = jnp.stack([self.begin, self.sent, self.lands, self.received])
+            slices = jnp.stack([self.begin, self.sent, self.output_offsets, self.received])
             received = collectives.ragged_all_to_all(
                 values, slices, self.dispatch.slots, self.dispatch.axes
             )

@@ -8,9 +8,9 @@ are held by the ranks of its block, as long as media are in the rows of their sa
     decoder data 2             block 0  |    block 1
 
 If balancing has assigned source rows and target rows independently, all ranks are one block. Each
-exchange takes the outputs of this rank to the tokens of this rank, and zero where none lands:
+exchange takes the outputs of this rank to the tokens of this rank, and zero where none is merged:
 
-- `gather`: the ranks of a block gather all of their outputs, and each picks those that land on its
+- `gather`: the ranks of a block gather all of their outputs, and each picks those of its
   tokens. Bytes grow with the rows of the encoder.
 - `reduce_scatter`: each rank puts its outputs into an array of all tokens of the block, which is
   zero elsewhere, and the arrays are summed and scattered. Bytes grow with the rows of the backbone.
@@ -66,8 +66,8 @@ def gather_outputs(
     rows, length, width = block.shape
     offset = axis_index(shared) * rows * length
     local = shard_slice(index, target.sequence_axes, dim=1)
-    lands = jnp.where(local >= 0, local - offset, rows * length)
-    return _pick_rows(block.reshape(rows * length, width), lands)
+    picked = jnp.where(local >= 0, local - offset, rows * length)
+    return _pick_rows(block.reshape(rows * length, width), picked)
 
 
 def scatter_outputs(
@@ -83,8 +83,8 @@ def scatter_outputs(
     row = row - axis_index(source.batch_axes) * rows
     offset = offset - axis_index(source.sequence_axes) * length
     is_local = (block >= 0) & (row >= 0) & (row < rows) & (offset >= 0) & (offset < length)
-    lands = jnp.where(is_local, row * length + offset, rows * length)
-    sparse = _pick_rows(outputs.reshape(rows * length, width), lands)
+    picked = jnp.where(is_local, row * length + offset, rows * length)
+    sparse = _pick_rows(outputs.reshape(rows * length, width), picked)
     sums = collectives.reduce_scatter(sparse, target.sequence_axes, dim=1)
     return collectives.reduce_scatter(sums, target.batch_axes[len(shared) :], dim=0)
 

@@ -94,7 +94,7 @@ class Routes:
 
         Raises:
             PlanError: the two views are not split over the same devices.
-            ValueError: a run leaves its row, an output is sent twice, or two land on one token.
+            ValueError: a run leaves its row, an output is sent twice, or a token gets two.
         """
         views = source.view, target.view
         source_axes, target_axes = ({*view.batch_axes, *view.sequence_axes} for view in views)
@@ -203,9 +203,9 @@ class Routes:
         return receive
 
     def merge_index(self, first: int, last: int) -> NDArray[np.int32]:
-        """Outputs that land at the tokens of the backbone's rows from `first` to before `last`.
+        """Outputs that are merged at the tokens of the backbone's rows `first` to before `last`.
 
-        `[rows, tokens]`; `row * outputs + offset` of the output, or -1 where none lands.
+        `[rows, tokens]`; `row * outputs + offset` of the output, or -1 where none is.
         """
         runs = self.runs[(self.runs[:, 2] >= first) & (self.runs[:, 2] < last)]
         index = np.full((last - first, self.target.positions), -1, np.int32)

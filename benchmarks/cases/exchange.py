@@ -1,4 +1,4 @@
-"""The exchanges between any devices against a plain lookup: landed outputs and gradients."""
+"""The exchanges between any devices against a plain lookup: merged outputs and gradients."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sharding.routes import Routes, RouteSide, runs_of
 
 @dataclass(frozen=True)
 class MergeCase:
-    """Encoder outputs that land on tokens anywhere, by routes over all of `devices`.
+    """Encoder outputs that are merged at tokens anywhere, by routes over all of `devices`.
 
     Attributes:
         rows: number of rows of a device.
         outputs, tokens: length of a row of the encoder and of the decoder; of more outputs than
-            tokens, some land nowhere.
+            tokens, some are merged nowhere.
         width: width of an output.
         ragged: slices of any length, or padded ones, of an all-to-all.
         exchange: the exchange.
@@ -47,7 +47,7 @@ class MergeCase:
 
     @cached_property
     def index(self) -> NDArray[np.int32]:
-        """`[rows of all devices, tokens]`: a random output lands on each token, or none (-1)."""
+        """`[rows of all devices, tokens]`: a random output for each token, or none (-1)."""
         rows = self.rows * len(self.devices)
         most = rows * max(self.outputs, self.tokens)
         draws = np.random.default_rng(0).permutation(most)[: rows * self.tokens]
@@ -59,9 +59,9 @@ class MergeCase:
         return self.rows * self.outputs * self.width * jnp.dtype(self.dtype).itemsize
 
     def compile_program(self) -> Callable[[], Any]:
-        """Compiled; gives what lands on every token and the outputs' gradients.
+        """Compiled; gives what is merged at every token and the outputs' gradients.
 
-        The gradients are those of the sum of landed outputs times the weights of `expected_result`.
+        The gradients are those of the sum of merged outputs times the weights of `expected_result`.
         """
         grid = JointGrid.build(dict.fromkeys(("backbone", "encoder"), self._make_plan))
         mesh, axes = make_mesh(grid, self.devices), grid.backbone.position_axes
@@ -87,10 +87,10 @@ class MergeCase:
     def expected_result(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The exact result of `program`, by a lookup on the host."""
         outputs, weights = (np.asarray(x, np.float32) for x in self._draw_values())
-        flat, lands = outputs.reshape(-1, self.width), self.index >= 0
-        moved = np.where(lands[..., None], flat[self.index], 0)
+        flat, is_merged = outputs.reshape(-1, self.width), self.index >= 0
+        moved = np.where(is_merged[..., None], flat[self.index], 0)
         gradient = np.zeros_like(flat)
-        gradient[self.index[lands]] = weights[lands]
+        gradient[self.index[is_merged]] = weights[is_merged]
         return moved, gradient.reshape(outputs.shape)
 
     def largest_error(self, actual: Any) -> float:

@@ -42,7 +42,7 @@ def synthetic_batch(
         tokens: decoder positions per row.
         budgets: encoder name to input positions per row, a multiple of its reduction.
         seed: every batch of one seed is the same.
-        added: kinds of media of which encoders' outputs land at the same tokens.
+        added: kinds of media of which encoders' outputs are merged at the same tokens.
         longest: encoder name to the most input positions of a medium, which divide those of a row;
             a row of an encoder that is not named may have one medium.
     """
@@ -112,7 +112,7 @@ def _sample_targets(
 
 
 def _begins(spec: MediaRowSpec, module_rows: ModuleRows, index: Ints) -> NDArray[np.bool_]:
-    """At which tokens the first output of a medium lands, `[rows, tokens]`."""
+    """At which tokens the first output of a medium is merged, `[rows, tokens]`."""
     first = first_positions(module_rows.segment_ids)[:, :: spec.reduction]
     return np.asarray((index >= 0) & first.ravel()[np.maximum(index, 0)])
 
@@ -217,13 +217,13 @@ def _media_outputs(rng: np.random.Generator, spec: MediaRowSpec, budget: int) ->
 
 
 def _random_index(
-    rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[np.bool_]
+    rng: np.random.Generator, begins: NDArray[np.bool_], free: NDArray[np.bool_]
 ) -> Ints:
-    """The index that lands each output of a row at a random free decoder position of the row."""
-    rows, outputs = landing.shape
+    """The index that merges each output of a row at a random free position of the text."""
+    rows, outputs = begins.shape
     index = np.full(free.shape, -1, np.int32)
     for row in range(rows):
-        merged_outputs = np.flatnonzero(landing[row])
+        merged_outputs = np.flatnonzero(begins[row])
         places = np.flatnonzero(free[row])
         count = min(len(merged_outputs), len(places) // 2)
         chosen = np.sort(rng.choice(places, size=count, replace=False))

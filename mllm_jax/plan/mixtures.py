@@ -20,7 +20,7 @@ class TokenMixture(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the tokens at which outputs of encoders land."""
+        """Share of the tokens at which outputs of encoders are merged."""
         return self.media / (self.media + self.text)
 
 

@@ -114,7 +114,7 @@ class TrainedProcessor:
         if number is None or number >= vocab:
             raise PretrainedError(
                 f"{self.folder / TOKENIZER} has no special token {token!r}, at which an {kind} "
-                f"lands, and the model's vocab {vocab} has no room for a new token; write "
+                f"is merged, and the model's vocab {vocab} has no room for a new token; write "
                 f'"{kind}_token": "TOKEN" into {SETTINGS}, where TOKEN is a special token of the '
                 "tokenizer that no text has"
             )

@@ -1,9 +1,9 @@
 """Bytes and seconds of the exchanges of encoder outputs, and which of them is the cheapest.
 
 The ranks of a block take part in an exchange (`sharding.exchange`): n of them, each with outputs of
-o bytes, and tokens of the backbone that take t bytes. At most m = min(o, t) bytes of one land. A
-gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the full array,
-an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank sends:
+o bytes, and tokens of the backbone that take t bytes. At most m = min(o, t) bytes of one are
+merged. A gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the
+full array, an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank sends:
 
 | exchange | bytes |
 |---|---|
@@ -72,9 +72,9 @@ class OutputExchange:
         Args:
             ragged: whether an all-to-all is ragged, as it is on all platforms but CPUs.
         """
-        lands, count = min(self.outputs, self.tokens), self.devices
+        merged, count = min(self.outputs, self.tokens), self.devices
         return {
-            "all_to_all": lands if ragged else count * lands,
+            "all_to_all": merged if ragged else count * merged,
             "gather": count * self.outputs,
             "reduce_scatter": count * self.tokens,
         }[exchange]

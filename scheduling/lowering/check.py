@@ -28,8 +28,8 @@ Row = tuple[FusedTask, ...]
 def check_lowered(program: LoweredSchedule) -> None:
     """Execute a program on names: every task of the schedule must read the values it needs.
 
-    A slot that is overwritten too early, a value that lands in a wrong slot or on a wrong stage, a
-    task in a wrong place and an entry that no task explains are all reported. This takes one or two
+    A slot that is overwritten too early, a value in a wrong slot or on a wrong stage, a task in a
+    wrong place and an entry that no task explains are all reported. This takes one or two
     seconds for 130,000 tasks.
 
     Raises:

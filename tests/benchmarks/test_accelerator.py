@@ -141,12 +141,12 @@ def test_a_pipeline_is_put_together_from_its_tasks(setting: MachineSetting) -> N
     assert all(seconds > 0 for _, seconds, *_ in emulations)
 
 
-def test_what_lands_wrongly_is_an_error() -> None:
-    landing = MergeCase(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
-    moved, gradient = landing.compile_program()()
-    assert landing.largest_error((moved, gradient)) == 0
-    assert landing.largest_error((np.roll(moved, 1), gradient)) > 0
-    assert landing.largest_error((moved, np.roll(gradient, 1))) > 0
+def test_what_is_merged_wrongly_is_an_error() -> None:
+    case = MergeCase(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
+    moved, gradient = case.compile_program()()
+    assert case.largest_error((moved, gradient)) == 0
+    assert case.largest_error((np.roll(moved, 1), gradient)) > 0
+    assert case.largest_error((moved, np.roll(gradient, 1))) > 0
 
 
 def test_a_table_without_failures_is_well() -> None:

@@ -59,8 +59,8 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Buck
         merges = batch.text_rows.merges
         filled = sum(int(np.count_nonzero(batch.rows[name].segment_ids)) for name in merges)
         assert filled == sum(buckets.MEDIANS) * median_positions(config)
-        landed = [np.count_nonzero(m >= 0) for m in merges.values()]
-        assert sum(landed) == sum(buckets.MEDIANS) * median_positions(config) // 16
+        merged = [np.count_nonzero(m >= 0) for m in merges.values()]
+        assert sum(merged) == sum(buckets.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
     (plan,) = ways["buckets"].plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
     assert {name: len(rows) for name, rows in rows_of(ways["buckets"], plan).items()} == {

@@ -26,8 +26,8 @@ def test_phases_go_from_one_to_nine_to_nine_to_one(config: ExperimentConfig) -> 
 
 def test_a_microbatch_holds_its_images(config: ExperimentConfig) -> None:
     batch = mixture.make_microbatch(config, 3, seed=0)
-    landed = batch.text_rows.merges["vision"]
-    assert np.count_nonzero(landed >= 0) == 3 * mixture.OUTPUTS
+    merged = batch.text_rows.merges["vision"]
+    assert np.count_nonzero(merged >= 0) == 3 * mixture.OUTPUTS
     assert batch.rows["vision"].segment_ids.max() == 3
     assert batch.places is not None
     assert len(batch.places["vision"]) == 3

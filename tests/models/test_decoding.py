@@ -90,14 +90,14 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
     rng = np.random.default_rng(0)
     texts = [rng.integers(0, 32, n) for n in LENGTHS]
     width = model.decoder.d_model * (1 + model.layer_inputs)
-    landed = [rng.normal(size=(n, width)).astype(np.float32) for n in LENGTHS]
+    merged = [rng.normal(size=(n, width)).astype(np.float32) for n in LENGTHS]
     own = CachedDecoder(model, MeshView())
 
     @jax.jit
     def both(params: Any) -> tuple[jax.Array, list[jax.Array]]:
         decoder = params["decoder"]
         whole = rows_of(model, LENGTHS, texts)
-        media = jnp.asarray(np.concatenate(landed)[None])
+        media = jnp.asarray(np.concatenate(merged)[None])
         # Only the known tokens have media.
         for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
             media = media.at[:, start + known : start + length].set(0)
@@ -105,7 +105,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         split = own.unstack_parameters(decoder)
         first = rows_of(model, KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
         begun = jnp.asarray(
-            np.concatenate([x[:n] for x, n in zip(landed, KNOWN, strict=True)])[None]
+            np.concatenate([x[:n] for x, n in zip(merged, KNOWN, strict=True)])[None]
         )
         cache = own.empty_cache(1, sum(KNOWN) + 2 * 3)
         cache = cache.with_tokens(own.token_ids(first), 0)

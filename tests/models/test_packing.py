@@ -125,7 +125,7 @@ def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
     np.testing.assert_array_equal(before[7:], after[7:])
 
 
-def test_media_replace_the_tokens_where_they_land() -> None:
+def test_media_replace_the_tokens_where_they_are_merged() -> None:
     config = towers.model()
     params = towers.parameters(config)["decoder"]
     rows = towers.lay([[8]], 8)

@@ -84,8 +84,8 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     (name,), rows = config.encoders, batch.text_rows
     outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
-    landed = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden, _ = towers.decode_hidden(params["decoder"], rows, landed, config, MeshView())
+    merged = jnp.where((index >= 0)[..., None], flat[index], 0)
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, merged, config, MeshView())
     tower = decoder.build_decoder_blocks(config.decoder, "reference")
     terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))

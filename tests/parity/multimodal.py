@@ -28,7 +28,7 @@ class Multimodal:
         files: JSON files that configure the processor, by name.
         processor: makes the processor from the folder and the tokenizer.
         call: the processor's arguments for the media of several conversations.
-        placeholder: the token at which outputs of the encoder land.
+        placeholder: the token at which outputs of the encoder are merged.
         chats: conversations; an image or audio part names its medium.
         gradients: of which weights, by their released names.
     """

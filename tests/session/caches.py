@@ -1,6 +1,6 @@
 """Caches of one session of tests, shared by all of its processes; imported before all else.
 
-What one test has compiled, the next need not, and nothing lands in the user's caches.
+What one test has compiled, the next need not, and nothing is left in the user's caches.
 
 Where the environment keeps Python from writing bytecode, bytecode has a folder of its own: each
 process of pytest-xdist, and many that tests start, would compile all that it imports. The main

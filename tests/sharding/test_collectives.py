@@ -126,12 +126,12 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1
 @given(LENGTHS, st.integers(1, 9))
 def test_parts_of_slices_are_the_slices(pairs, parts):
     sent, received = np.array(pairs, np.int32).T
-    begins, lands = np.cumsum(sent) - sent, 100 * np.arange(len(sent))
-    result = np.asarray(cut_slices(jnp.asarray([begins, sent, lands, received]), parts))
+    begins, output_offsets = np.cumsum(sent) - sent, 100 * np.arange(len(sent))
+    result = np.asarray(cut_slices(jnp.asarray([begins, sent, output_offsets, received]), parts))
     assert result.shape == (4, len(sent) * parts)
     cut = result.reshape(4, len(sent), parts)
     for rank, (begin, length, target, arriving) in enumerate(
-        zip(begins, sent, lands, received, strict=True)
+        zip(begins, sent, output_offsets, received, strict=True)
     ):
         for starts, first in ((cut[0, rank], begin), (cut[2, rank], target)):
             at = [

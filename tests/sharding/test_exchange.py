@@ -35,11 +35,11 @@ def make_case(decoder: ParallelPlan, encoder: ParallelPlan) -> tuple[np.ndarray,
     block = ROWS // min(decoder.batch, encoder.batch)
     outputs = rng.normal(size=(ROWS, OUTPUTS, WIDTH)).astype(np.float32)
     first = np.arange(ROWS)[:, None] // block * block * OUTPUTS
-    # Every output lands once or not at all, on tokens anywhere in its block.
+    # Every output is merged once or not at all, on tokens anywhere in its block.
     orders = [rng.permutation(block * TOKENS) for _ in range(ROWS // block)]
     index = np.reshape(orders, (ROWS, TOKENS))
-    lands = (index < block * OUTPUTS) & (rng.random(index.shape) < 0.8)
-    index = np.where(lands, first + index, -1).astype(np.int32)
+    is_merged = (index < block * OUTPUTS) & (rng.random(index.shape) < 0.8)
+    index = np.where(is_merged, first + index, -1).astype(np.int32)
     weights = rng.normal(size=(ROWS, TOKENS, WIDTH)).astype(np.float32)
     return outputs, index, weights
 

@@ -136,7 +136,7 @@ def values(routes: Routes, width: int = WIDTH) -> tuple[Index, Index]:
 
 
 def on_devices(routes: Routes) -> RouteArrays:
-    """What devices send, `[devices, ...]`, and what lands, `[rows, tokens]`."""
+    """What devices send, `[devices, ...]`, and what is merged, `[rows, tokens]`."""
     devices = range(routes.count)
     picks = np.stack([routes.send_indices(i) for i in devices])
     slices = np.stack([routes.ragged_slices(i) for i in devices]) if routes.ragged else None

@@ -19,7 +19,7 @@ class ClipConfig(ImageEncoderConfig):
 
     Args:
         activation: activation of the MLP.
-        class_token: whether the output of the class token is `dropped`, or `kept` and lands before
+        class_token: whether the output of the class token is `dropped`, or `kept` and merged before
             those of the patches.
     """
 
@@ -39,7 +39,7 @@ class ClipConfig(ImageEncoderConfig):
 
     @property
     def class_tokens(self) -> Literal["none", "dropped", "kept"]:
-        """Whether every image has a class token, and whether its output lands."""
+        """Whether every image has a class token, and whether its output is merged."""
         return self.class_token
 
     @property

@@ -2,8 +2,8 @@
 
 A class token is a position like a patch, marked by -1 as its row and column::
 
-    kept      c p p p p          its output lands before those of the patches
-    dropped   p p p p c          so that the outputs that land are the first ones
+    kept      c p p p p          its output is merged before those of the patches
+    dropped   p p p p c          so that the merged outputs are the first ones
 """
 
 from __future__ import annotations

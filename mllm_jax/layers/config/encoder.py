@@ -327,7 +327,7 @@ class ImageEncoderConfig(EncoderConfig):
 
     @property
     def class_tokens(self) -> Literal["none", "dropped", "kept"]:
-        """Whether every image has a class token, and whether its output lands."""
+        """Whether every image has a class token, and whether its output is merged."""
         return "none"
 
     @property

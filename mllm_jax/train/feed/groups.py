@@ -68,7 +68,7 @@ def exchange_with_groups(group: HostGroupSpec) -> HostGroupExchange:
     def add_counts(local: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
         if not local:  # media are in the rows of their samples
             return {}
-        groups = gather("encoder outputs that land", local)
+        groups = gather("encoder outputs that are merged", local)
         return {
             name: [sum(pair) for pair in zip(*(counts[name] for counts in groups), strict=True)]
             for name in local

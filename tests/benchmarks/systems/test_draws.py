@@ -37,9 +37,9 @@ def test_samples_have_the_share_of_media_and_lengths_in_their_range(
 ) -> None:
     samples = drawn(share, sigma, seed).samples
     tokens = np.array([own.total("decoder") for own in samples])
-    landed = sum(sum(own.counts("vision")) for own in samples) / REDUCTION
+    merged = sum(sum(own.counts("vision")) for own in samples) / REDUCTION
     # One sample more or less, and rounding to whole images.
-    assert landed / tokens.sum() == pytest.approx(share, abs=0.03)
+    assert merged / tokens.sum() == pytest.approx(share, abs=0.03)
     assert 512 / RANGE - 1 <= tokens.min() <= tokens.max() <= 512
     for own in samples:
         assert 16 * own.total("decoder") >= sum(own.counts("vision"))

@@ -140,16 +140,16 @@ def as_placeholders(ids: NDArray[np.int32], media: Sequence[int]) -> list[int]:
     return [media[0] if i == NEWLINE else i for i in ids.tolist()]
 
 
-def test_outputs_land_at_placeholders_and_not_at_newlines() -> None:
+def test_outputs_are_merged_at_placeholders_and_not_at_newlines() -> None:
     processor = processor_of("llava_onevision")
     for name in ("wide", "two"):
         example = processor.process(stored_samples("llava_onevision")[name])
-        landing = np.zeros(len(example.tokens), bool)
+        merged = np.zeros(len(example.tokens), bool)
         lengths = example.lengths
         for start, medium in zip(lengths.starts["vision"], lengths.of("vision"), strict=True):
             for _, first, count in TILED.merge_runs(medium):
-                landing[start + first : start + first + count] = True
-        assert landing.tolist() == (example.tokens == processor.placeholder_id("vision")).tolist()
+                merged[start + first : start + first + count] = True
+        assert merged.tolist() == (example.tokens == processor.placeholder_id("vision")).tolist()
         assert np.count_nonzero(example.tokens == NEWLINE) == (3 if name == "wide" else 2)
 
 

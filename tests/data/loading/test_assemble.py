@@ -110,7 +110,7 @@ def of_bucket(example: Example, spec: MediaRowSpec) -> Example:
 
 
 def slots_of(example: Example, spec: MediaRowSpec) -> np.ndarray:
-    """Tokens at which the outputs of a sample's media land."""
+    """Tokens at which the outputs of a sample's media are merged."""
     media = example.media.get(spec.name, ())
     starts = example.starts.get(spec.name, ())
     runs = [
@@ -121,7 +121,7 @@ def slots_of(example: Example, spec: MediaRowSpec) -> np.ndarray:
 
 
 def expected_outputs(example: object, spec: MediaRowSpec) -> np.ndarray:
-    """The features of a sample's media, padded to whole outputs that land: [n, reduction * F]."""
+    """The features of a sample's media, padded to whole merged outputs: [n, reduction * F]."""
     parts = [np.zeros((0, spec.reduction * spec.features), np.float32)]
     for medium in example.media.get(spec.name, ()):  # type: ignore[attr-defined]
         slack = -len(medium.inputs) % spec.reduction

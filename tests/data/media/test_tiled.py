@@ -68,13 +68,13 @@ def outputs(inputs: np.ndarray) -> np.ndarray:
 
 
 def kept(medium: ProcessedMedium) -> np.ndarray:
-    """Outputs of a medium that land."""
+    """Outputs of a medium that are merged."""
     return (outputs(medium.inputs)[medium.more["taps"]] * medium.more["shares"]).sum(1)
 
 
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), balance=st.sampled_from(["none", "backbone", "per_phase"]))
-def test_every_output_lands_where_its_image_stands(
+def test_every_output_is_merged_where_its_image_stands(
     seed: int, balance: str, make_config: MakeConfig
 ) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
@@ -121,7 +121,7 @@ def test_each_tile_is_a_segment_of_its_own(
     assert tiles == 0
 
 
-def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: MakeConfig) -> None:
+def test_runs_are_where_outputs_go(processor: TiledProcessor, make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
     batch, placements = microbatch(tiled_source(40), processor, config)
     media = batch.text_rows.merges["vision"]
@@ -144,7 +144,7 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
     assert not audio.arrays
 
 
-def test_what_crosses_hosts_is_what_lands() -> None:
+def test_what_crosses_hosts_is_what_is_merged() -> None:
     lengths = make_lengths(
         90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": (Grid(1, 2, 4),)}
     )

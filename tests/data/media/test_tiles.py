@@ -216,7 +216,7 @@ grids = st.builds(Grid, st.just(1), st.integers(0, 6), st.integers(0, 6), st.jus
 
 @given(st.integers(1, 20), grids)
 def test_runs_and_newlines_are_the_image(complete: int, grid: Grid) -> None:
-    """Every output lands once, in turn, and the tokens between are newlines."""
+    """Every output is merged once, in turn, and the tokens between are newlines."""
     runs = list(runs_of(complete, grid))
     outputs = [first + i for first, _, count in runs for i in range(count)]
     tokens = [token + i for _, token, count in runs for i in range(count)]

@@ -33,7 +33,7 @@ COUNT = 30
 
 
 def samples(draw: np.random.Generator) -> list[Lengths]:
-    """Samples with up to two images and clips, whose outputs land at the begin of the text."""
+    """Samples with up to two images and clips, whose outputs begin the text."""
     made = []
     for _ in range(int(draw.integers(5, 30))):
         vision = draw.integers(1, 40, draw.integers(0, 3)).tolist()

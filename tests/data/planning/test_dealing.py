@@ -310,7 +310,7 @@ def assembled(
     )[0]
 
 
-def test_what_lands_is_the_same_under_every_balance(
+def test_what_is_merged_is_the_same_under_every_balance(
     processor: Processor, make_config: MakeConfig
 ) -> None:
     """A sample has the same tokens and the same encoder inputs at its multimodal positions."""

@@ -248,7 +248,7 @@ def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spre
             count = data.draw(st.integers(1, span // 2))
             runs.append((row, start // 2, data.draw(st.integers(0, 9)), len(runs) * 10, count))
         given_ = np.array(runs, np.int64).reshape(-1, 5)
-        assert landed(units.move_runs(m, given_, 2)) == expected(units, m, given_)
+        assert merged(units.move_runs(m, given_, 2)) == expected(units, m, given_)
 
 
 def test_a_run_over_two_media_is_cut() -> None:
@@ -267,7 +267,7 @@ def test_a_run_in_no_medium_is_refused() -> None:
             units.move_runs(0, np.array([run]), 2)
 
 
-def landed(runs: Ints) -> set[tuple[int, ...]]:
+def merged(runs: Ints) -> set[tuple[int, ...]]:
     """Unit, row and output, and decoder row and token, of every output."""
     return {
         (encoder_microbatch, row, first + i, to, token + i)

@@ -132,7 +132,7 @@ def test_a_placeholder_of_what_the_model_does_not_take_is_a_word(make_config: Ma
     assert {*processor.encode("<audio> or <video>")} <= {*example.tokens.tolist()}
 
 
-def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:
+def test_placeholders_mark_where_outputs_are_merged(processor: Processor) -> None:
     example = processor.process(make_sample("s", [8, 50], [3000]))
     for name, outputs in (("vision", (1, 7)), ("audio", (5,))):
         marked = np.flatnonzero(example.tokens == processor.placeholder_id(name))

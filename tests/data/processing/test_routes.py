@@ -161,9 +161,9 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch
         assert_same_arrays(one, other)
-        landed = {name: (index >= 0).sum() for name, index in one.text_rows.merges.items()}
-        assert landed["coarse"]
-        assert landed["vision"]
+        merged = {name: (index >= 0).sum() for name, index in one.text_rows.merges.items()}
+        assert merged["coarse"]
+        assert merged["vision"]
         places = np.stack([index >= 0 for index in one.text_rows.merges.values()])
         assert places.sum(0).max() == 1
     loader.close()

@@ -77,9 +77,9 @@ def test_spans_are_those_of_outputs_that_are_merged() -> None:
     )
     own = {"vision": TILED, "again": replace(TILED, name="again"), "audio": replace(AUDIO, pool=2)}
     (image, clip) = text_spans(lengths, own.values())
-    landing = [*TILED.merge_runs(MediumLengths(2 * tile, Grid(1, 2, 4)))]
-    assert len(landing) == 2
-    assert image == TextSpan(3, landing[-1][1] + landing[-1][2], Grid(1, 2, 4), "image")
+    merged = [*TILED.merge_runs(MediumLengths(2 * tile, Grid(1, 2, 4)))]
+    assert len(merged) == 2
+    assert image == TextSpan(3, merged[-1][1] + merged[-1][2], Grid(1, 2, 4), "image")
     assert clip == TextSpan(
         40, own["audio"].outputs(8), Grid(1, 1, own["audio"].outputs(8)), "audio"
     )

@@ -61,7 +61,7 @@ def expected(written: list[list[str]], opened: bool) -> list[tuple[int, bool, Ki
 def test_answers_are_learnt_with_their_ends_and_placeholders_never(
     written: list[list[str]], opened: bool
 ) -> None:
-    """Outputs of encoders land at placeholders: a model that learnt them would write some."""
+    """Outputs of encoders are merged at placeholders: a model that learnt them would write some."""
     turns = [Turn(ROLES[n % 2], "".join(parts)) for n, parts in enumerate(written)]
     rendered, target = CHAT.tokenize_turns(turns, opened), expected(written, opened)
     assert list(rendered.ids) == [i for i, _, _ in target]

@@ -99,10 +99,10 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
     for name, place in zip(CHATS[family], placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.total("decoder"))
         media, hidden, logits, nll = (np.asarray(array)[here] for array in found)
-        landed = batch.text_rows.merges[next(iter(config.encoders))][here] >= 0
-        landed |= newlines(config, batch.text_rows.inputs[here])
-        if landed.any():
-            close(media[landed], expected[f"{name}.features"], f"{name}.features")
+        merged = batch.text_rows.merges[next(iter(config.encoders))][here] >= 0
+        merged |= newlines(config, batch.text_rows.inputs[here])
+        if merged.any():
+            close(media[merged], expected[f"{name}.features"], f"{name}.features")
         close(hidden[None, -24:], expected[f"{name}.hidden"], f"{name}.hidden")
         close(logits[None, -2:], expected[f"{name}.logits"], f"{name}.logits")
         close(nll[None], expected[f"{name}.nll"], f"{name}.nll")
@@ -126,7 +126,7 @@ def test_encoders_give_the_same(family: str) -> None:
     wanted = np.concatenate(arrays(family)[1][f"{CHATS[family][0]}.encoder"])
     outputs = int((batch.text_rows.merges[name][0] >= 0).sum())
     if family == "llava_onevision":
-        outputs = int((rows.segment_ids[0] > 0).sum())  # whether they land or not
+        outputs = int((rows.segment_ids[0] > 0).sum())  # whether they are merged or not
     assert start == 0
     close(x[0, :outputs], wanted[:outputs], "encoder")
     assert not wanted[outputs:].any()

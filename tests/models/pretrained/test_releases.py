@@ -196,7 +196,7 @@ def test_llavas_keys_that_are_left_out() -> None:
     assert found.placeholders == {"vision": 32000}
 
 
-def test_a_kept_class_token_lands() -> None:
+def test_a_kept_class_token_is_merged() -> None:
     found = release_formats()["llava"].read(llava(vision_feature_select_strategy="full"))
     vision = found.encoders["vision"]
     assert isinstance(vision, ClipConfig)

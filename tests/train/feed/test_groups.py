@@ -122,11 +122,11 @@ def test_groups_tell_what_their_encoder_microbatches_feed(others):
     assert told.asked == ["what encoder microbatches feed"]
 
 
-def test_groups_tell_how_many_outputs_land(others):
+def test_groups_tell_how_many_outputs_are_merged(others):
     """Where one group has none and the other some, all join in the exchange."""
     told = others({"vision": [0, 3, 0]})
     assert exchange_with_groups(OWN).sum_counts({"vision": [2, 0, 0]}) == {"vision": [2, 3, 0]}
-    assert told.asked == ["encoder outputs that land"]
+    assert told.asked == ["encoder outputs that are merged"]
 
 
 def test_one_process_of_a_group_speaks_for_it(others):

@@ -66,8 +66,8 @@ def merged(batch: PackedBatch) -> PackedBatch:
     starts = {"short": 0, "long": outputs["short"]}
     media = np.full(batch.text_rows.inputs.shape, -1, np.int32)
     for name, (row, offset) in places.items():
-        landed = row * sum(outputs.values()) + starts[name] + offset
-        media = np.where(batch.text_rows.merges[name] >= 0, landed, media).astype(np.int32)
+        merged = row * sum(outputs.values()) + starts[name] + offset
+        media = np.where(batch.text_rows.merges[name] >= 0, merged, media).astype(np.int32)
     return PackedBatch(
         {BACKBONE: replace(batch.text_rows, merges={"vision": media}), "vision": rows}
     )
@@ -96,11 +96,11 @@ def apart() -> CompiledOnce:
 
 def emptied(batch: PackedBatch, bucket: str, rows: list[int], blank: float = 0.0) -> PackedBatch:
     """The batch without the media in some rows of a bucket, whose inputs are `blank`."""
-    own, landed = jax.tree.map(np.copy, batch.rows[bucket]), batch.text_rows.merges[bucket]
+    own, merged = jax.tree.map(np.copy, batch.rows[bucket]), batch.text_rows.merges[bucket]
     own.segment_ids[rows], own.inputs[rows] = 0, blank
     outputs = BUDGETS[bucket] // model(buckets=True).encoders["vision"].reduction
-    gone = np.isin(landed // outputs, rows) & (landed >= 0)
-    merges = {**batch.text_rows.merges, bucket: np.where(gone, -1, landed).astype(np.int32)}
+    gone = np.isin(merged // outputs, rows) & (merged >= 0)
+    merges = {**batch.text_rows.merges, bucket: np.where(gone, -1, merged).astype(np.int32)}
     decoder = replace(batch.text_rows, merges=merges)
     return replace(batch, rows={**batch.rows, BACKBONE: decoder, bucket: own})
 

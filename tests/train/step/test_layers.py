@@ -206,7 +206,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     alone = ShardedModule(stacked(deepstack=()), "vision", view)
     rows, tokens = batch.encoders["vision"], batch.text_rows
 
-    def landed(own: Any) -> list[jax.Array]:
+    def merged(own: Any) -> list[jax.Array]:
         x, found, at = alone.embed(own, rows), [], tokens.merges["vision"]
         for i in range(4):
             one = jax.tree.map(lambda leaf, i=i: leaf[i], own["layers"])
@@ -223,7 +223,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
         return found
 
     def loss(params: Any) -> jax.Array:
-        first, second, last = landed(params["vision"])
+        first, second, last = merged(params["vision"])
         y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
         for i in range(model.decoder.layers):
             one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])

@@ -1,4 +1,4 @@
-"""Outputs land by every exchange, and ranks whose block has none exchange nothing."""
+"""Outputs are merged by every exchange, and ranks whose block has none exchange nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def mesh_of(grid: JointGrid) -> Any:
     return make_mesh(grid, jax.devices()[:4])
 
 
-def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
+def merged(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
     source, target = grid.views["vision"], grid.backbone
 
     def body(values: Any) -> Any:
@@ -111,12 +111,12 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
 def compiled(decoder: ParallelPlan, exchange: Exchange, apart: bool) -> Any:
     grid = grid_of(decoder)
     values = inputs(grid, exchange, apart, index_of(grid))
-    return jax.jit(landed(grid, exchange, values))
+    return jax.jit(merged(grid, exchange, values))
 
 
 @pytest.mark.parametrize(("decoder", "exchange", "apart"), CASES)
 @pytest.mark.parametrize("empty", [slice(0), slice(ROWS // 4), slice(ROWS // 2), slice(ROWS)])
-def test_what_lands_and_its_gradient(
+def test_what_is_merged_and_its_gradient(
     decoder: ParallelPlan, exchange: Exchange, apart: bool, empty: slice
 ) -> None:
     """With media in all rows, not in those of a rank, not in those of a block, and in none."""
@@ -132,13 +132,13 @@ def test_what_lands_and_its_gradient(
 
 
 @pytest.mark.parametrize(("decoder", "exchange", "apart"), CASES)
-def test_where_nothing_lands_nothing_is_exchanged(
+def test_where_nothing_is_merged_nothing_is_exchanged(
     decoder: ParallelPlan, exchange: Exchange, apart: bool
 ) -> None:
     """Collectives, but for the sum of counts within a block, are in branches."""
     grid = grid_of(decoder)
     values = inputs(grid, exchange, apart, index_of(grid))
-    jaxpr = jax.make_jaxpr(landed(grid, exchange, values))(values)
+    jaxpr = jax.make_jaxpr(merged(grid, exchange, values))(values)
     outside, inside = (set(names(jaxpr.jaxpr, branches)) for branches in (False, True))
     assert not outside & COLLECTIVES
     assert inside & COLLECTIVES

@@ -31,7 +31,7 @@ def _draw_legend() -> Markup:
     entries = (
         ("key padded", "padding"),
         ("key loss", "the next token is learnt"),
-        ("key landing", "outputs of an encoder land"),
+        ("key merged", "outputs of an encoder are merged"),
     )
     return make_tag(
         "div",
@@ -128,9 +128,9 @@ def _row_marks(preview: DataPreview, number: int, row: int, room: int) -> Markup
     microbatch = preview.microbatches[number]
     lines = [_draw_marks(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
     for bucket in preview.buckets:
-        landing = microbatch.batch.text_rows.merges[bucket][row] >= 0
-        if landing.any():
-            lines.append(_draw_marks(landing, "landing", room, f"outputs of {bucket}"))
+        merged = microbatch.batch.text_rows.merges[bucket][row] >= 0
+        if merged.any():
+            lines.append(_draw_marks(merged, "merged", room, f"outputs of {bucket}"))
     return join_markup(lines)
 
 

@@ -74,7 +74,7 @@ def _show_medium(medium: SeenMedium) -> Markup:
     last = medium.start + medium.positions - 1
     caption = (
         f"{medium.bucket}: row {medium.row}, positions {medium.start} to {last}; {medium.outputs} "
-        f"outputs land; {medium.look.description} in the file"
+        f"outputs are merged; {medium.look.description} in the file"
     )
     parts = [make_tag("figcaption", caption)]
     if medium.look.original is not None:
