@@ -123,8 +123,7 @@ def compute_bucket_cost(
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
     latency = max(0.0, one - linear * unit - quadratic * unit**2)
-    backbone = name == chosen.backbone_name
-    exchanges = 0.0 if backbone else timing.task_exchange_seconds
+    exchanges = 0.0 if timing.shared_ends else timing.task_exchange_seconds
     rows = timing.rows * plan.stage
     # Without stages the rows of a bucket are computed one by one, otherwise those of a microbatch.
     alone = chosen.backbone.stage == 1 and work.buckets.get(name, name) != name
@@ -149,17 +148,4 @@ def _task_seconds(
     for factor in (1, 2, 3):
         positions = {**work.positions, name: factor * work.positions[name]}
         timing = ModuleTiming(replace(work, positions=positions), chosen, hardware, name)
-        is_backbone = name == chosen.backbone_name
-        yield _decoder_seconds(timing) if is_backbone else _media_seconds(timing)
-
-
-def _media_seconds(timing: ModuleTiming) -> float:
-    return (
-        sum(time.seconds for time in timing.chunk_times().values()) - timing.task_exchange_seconds
-    )
-
-
-def _decoder_seconds(timing: ModuleTiming) -> float:
-    layers = timing.layers_per_task
-    tasks = timing.forward_time(layers), timing.backward_time(layers), timing.head_time()
-    return sum(time.seconds for time in tasks)
+        yield timing.microbatch_seconds

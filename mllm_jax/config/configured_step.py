@@ -172,16 +172,13 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 def _choose_attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all modules."""
-    decoder = config.model.backbone_config
-    modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
-    for name in config.model.buckets:
-        encoder = config.model.encoder(name)
-        positions = config.data.budgets[name] // encoder.stride
-        modules.append((positions, encoder.head_dim, has_spans(encoder.layer_kinds)))
-    able = [
-        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, spans=spans))
-        for tokens, width, spans in modules
-    ]
+    able = []
+    for name in (config.model.backbone, *config.model.buckets):
+        module = config.model.module(name)
+        tokens = config.data.budgets[config.budget_key(name)] // module.stride
+        width, spans = module.head_dim, has_spans(module.layer_kinds)
+        backends = able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, spans=spans)
+        able.append(set(backends))
     return next(name for name in PREFERRED[platform] if all(name in backends for backends in able))
 
 

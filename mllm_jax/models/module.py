@@ -21,7 +21,6 @@ from mllm_jax.families.functions import ModuleFunctions, load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapt_blocks
-from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import VOCABULARY_HEAD
 from mllm_jax.layers.config.module import ModuleConfig
@@ -251,7 +250,7 @@ class ShardedModule:
         Args:
             x: out of the layers.
         """
-        if isinstance(self.settings, DecoderConfig):
+        if self.settings.reads_text:
             return self.apply_norm(params, x)
         ids, outputs = self.context(rows).segment_ids, list[jax.Array]()
         if self.name in self.graph.merged:
@@ -310,7 +309,6 @@ class ShardedModule:
         select_segments = average_segments if select == "mean" else keep_first
         selected = select_segments(x, segment_ids, self.view)
         rows, positions, width = selected.shape
-        assert isinstance(self.settings, EncoderConfig)
         stack = self.settings.stack if self.name in self.graph.merged else 1
         return jnp.sum(selected.reshape(rows, positions // stack, stack, width), axis=2)
 
@@ -365,7 +363,7 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
 
 
 def _load_module_functions(settings: ModuleConfig) -> ModuleFunctions:
-    shared = DECODER if isinstance(settings, DecoderConfig) else None
+    shared = DECODER if settings.reads_text else None
     return load_functions(settings, shared)
 
 

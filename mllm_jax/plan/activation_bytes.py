@@ -92,7 +92,7 @@ def _measure_bytes(
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
     module, tensor, shares = split
     config = config.model_copy(update={"attention": traceable_backend(config.attention)})
-    heads = config.backbone_config.kv_heads if module == config.backbone else None
+    _, heads, _ = config.modules[module].attention_heads
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
     shared = config.modules[module].layer_experts if shares else None
     experts = shared.count if shared else 1

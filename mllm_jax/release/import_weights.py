@@ -1,4 +1,7 @@
-"""Released checkpoints as the start of a run: fetched if need be, checked, and configured."""
+"""Released checkpoints as the start of a run: fetched if need be, checked, and configured.
+
+The configuration is written in the short form of a graph, whose backbone is called `decoder`.
+"""
 
 from __future__ import annotations
 

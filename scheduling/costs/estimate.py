@@ -80,6 +80,16 @@ class ModuleTiming(LayerTiming):
             last in self.division.chunks_with(kind) for kind in (F, B)
         )
 
+    @property
+    def microbatch_seconds(self) -> float:
+        """Seconds of all tasks on a microbatch, without the exchanges of an encoder's outputs."""
+        if not self.shared_ends:
+            times = self.chunk_times().values()
+            return sum(time.seconds for time in times) - self.task_exchange_seconds
+        layers = self.layers_per_task
+        tasks = self.forward_time(layers), self.backward_time(layers), self.head_time()
+        return sum(time.seconds for time in tasks)
+
     # ---- tasks -----------------------------------------------------------------------------------
 
     def forward_time(self, layers: int) -> TaskTime:

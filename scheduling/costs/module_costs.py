@@ -95,8 +95,8 @@ class ModuleCosts:
 
     @property
     def has_backward(self) -> bool:
-        """Whether gradients go through the layers, those of a frozen backbone to its inputs."""
-        return self.trains or self.is_backbone
+        """See `Workload.has_backward`."""
+        return self.workload.has_backward(self.name)
 
     @property
     def trains_fully(self) -> bool:

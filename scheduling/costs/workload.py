@@ -114,6 +114,10 @@ class Workload:
         """Rows of a microbatch of module `name`, in a step of `microbatches` of the backbone's."""
         return self.rows * self.spread.get(name, 1) / microbatches
 
+    def has_backward(self, name: str) -> bool:
+        """Whether gradients go through the layers, those of a frozen backbone to its inputs."""
+        return name not in self.frozen or name == self.backbone_name
+
     def weights_share(self, name: str) -> float:
         """Share of the products of a module's layers whose parameters have gradients."""
         if name in self.frozen:
@@ -131,11 +135,8 @@ class Workload:
         return profile.layer_parameters, {**profile.rest_parameters, **profile.rest_adapters}
 
     def backward_flops(self, name: str) -> float:
-        """FLOPs of the backward of module `name` in such a step, without recomputation.
-
-        Gradients go through a frozen backbone to its inputs, and into a frozen encoder not at all.
-        """
-        if name in self.frozen and name != self.backbone_name:
+        """FLOPs of the backward of module `name` in such a step, without recomputation."""
+        if not self.has_backward(name):
             return 0.0
         profile, share = self.modules[name], self.weights_share(name)
         attention = profile.layers * profile.layer.work.attention(float(self.positions[name]))

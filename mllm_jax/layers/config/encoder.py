@@ -144,11 +144,6 @@ class EncoderConfig(ModuleConfig):
         return self.d_model * (1 if self.connector.kind == "average" else self.stack)
 
     @property
-    def reduction(self) -> int:
-        """Input positions per output of the connector."""
-        return self.stride * self.stack
-
-    @property
     def outputs_class_token(self) -> bool:
         """Whether the first output of every medium is that of its class token."""
         return False

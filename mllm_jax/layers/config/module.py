@@ -132,9 +132,14 @@ class ModuleConfig(Section):
         return 1
 
     @property
+    def stack(self) -> int:
+        """Positions of the transformer that are joined into one output."""
+        return 1
+
+    @property
     def reduction(self) -> int:
         """Input positions per output."""
-        return self.stride
+        return self.stride * self.stack
 
     @property
     def tile_inputs(self) -> int:
