@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from data.rows.tokens import TextSpan
+from data.sample import Grid
 from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
@@ -14,7 +16,12 @@ KINDS = (
     LayerKind(
         MaskKind(window=4, spans=True), RotarySpec(1e4, sections=(2, 1, 1), interleaved=True)
     ),
-    LayerKind(MaskKind(chunk=7, spans=True), RotarySpec(1e5, fraction=0.75, sections=(1, 1, 1))),
+    LayerKind(MaskKind(chunk=5, spans=True), RotarySpec(1e5, fraction=0.75, sections=(1, 1, 1))),
+)
+#: Lengths of samples of its text, and the spans of their media.
+SAMPLES = (
+    (13, [TextSpan(2, 6, Grid(1, 3, 2), "image"), TextSpan(9, 2, Grid(2, 1, 1, 0.5), "image")]),
+    (10, [TextSpan(0, 4, Grid(1, 2, 2), "image")]),
 )
 
 

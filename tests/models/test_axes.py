@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from data.rows.tokens import TextSpan
-from data.sample import Grid
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import token_spec
@@ -22,17 +20,12 @@ from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
-from tests.models.layer_kinds import WindowedConfig, three_axes
+from tests.models.layer_kinds import SAMPLES, WindowedConfig, three_axes
 from tests.scheduling.placing import naive
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
 
 TOKENS, MICROBATCHES = 24, 2
-#: Lengths of samples, and the spans of their media.
-SAMPLES = (
-    (13, [TextSpan(2, 6, Grid(1, 3, 2), "image"), TextSpan(9, 2, Grid(2, 1, 1, 0.5), "image")]),
-    (10, [TextSpan(0, 4, Grid(1, 2, 2), "image")]),
-)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import jax
@@ -13,12 +13,14 @@ import pytest
 from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.config.inputs import token_spec
+from mllm_jax.layers.config.kinds import MaskKind, RotarySpec
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.decoding import CachedDecoder, next_positions, unstack_layers
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module_rows import ModuleRows
 from sharding.grid import MeshView
 from sharding.layerstack.spec import LayerStackSpec
+from tests.layers.attention.mask_cases import changed_fields
 from tests.models import towers
 from tests.models.layer_kinds import three_axes
 
@@ -40,6 +42,7 @@ MODELS: dict[str, dict[str, Any]] = {
         "decoder": {
             **SIZES,
             "kv_heads": 2,
+            "rope_scaling": {"factor": 4.0, "original_max_positions": 8},
             "window": 3,
             "pattern": ["window", "full"],
             "parallel_block": True,
@@ -125,6 +128,17 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
     for step, hidden in enumerate(found):
         places = [KNOWN[0] + step, LENGTHS[0] + KNOWN[1] + step]
         np.testing.assert_allclose(hidden[0], expected[0, places], rtol=2e-5, atol=2e-5)
+
+
+def test_the_models_have_every_field_that_a_cache_must_know() -> None:
+    """Decoders are causal, and their attention is bounded by segments."""
+    models = [model_of(name) for name in (*MODELS, THREE_AXES)]
+    kinds = [kind for model in models for kind in model.decoder.layer_kinds]
+    masks = {name for kind in kinds for name in changed_fields(kind.mask)}
+    assert masks == {own.name for own in fields(MaskKind)} - {"causal", "bounds"}
+    plain, turns = RotarySpec(1e4), [kind.rotary for kind in kinds if kind.rotary is not None]
+    for own in fields(RotarySpec):
+        assert any(getattr(turn, own.name) != getattr(plain, own.name) for turn in turns), own.name
 
 
 def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:

@@ -103,7 +103,7 @@ def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
     """One of two layers has a window, the other chunks; of an encoder windows that are ids."""
     work = module_work(three_axes(), "decoder")
     (windows, chunks) = work.near
-    assert [(own.window, own.chunk) for own in (windows, chunks)] == [(4, None), (None, 7)]
+    assert [(own.window, own.chunk) for own in (windows, chunks)] == [(4, None), (None, 5)]
     assert work.quadratic == 0
     model = towers.model(encoder="siglip")
     deep = model.with_others({"media": model.encoders["media"].model_copy(update={"layers": 2})})
