@@ -29,8 +29,8 @@ def bench_balance(
 ) -> list[Row]:
     """The heaviest rank over the mean, by phase, before and after balancing.
 
-    `before` has the samples as they come, as many on every rank. `bound` is what no deal can be
-    below: the mean, or the most expensive item. `seconds` is the median time of distributing the
+    `before` has the samples as they come, as many on every rank. `bound` is what no assignment can
+    be below: the mean, or the most expensive item. `seconds` is the median time of assigning the
     items of one phase; a whole plan, which also packs and lays out, takes longer (`docs/log`).
 
     Args:

@@ -1,7 +1,7 @@
 """Media of unlike lengths through one encoder in three ways, planned and simulated.
 
 In two buckets cut by cost (`buckets`), each medium on one rank (`short`), or all media split
-over context ranks (`long`). The planner of training runs deals the steps.
+over context ranks (`long`). The planner of training runs distributes the steps.
 """
 
 from __future__ import annotations
@@ -127,13 +127,13 @@ def median_positions(config: ExperimentConfig) -> int:
 
 
 def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> Found:
-    """Seconds of dealt steps on the configured hardware, the mean over `STEPS` of them.
+    """Seconds of distributed steps on the configured hardware, the mean over `STEPS` of them.
 
     The prediction is closed (`bound`), one bucket after the other. In the simulation media are
-    dealt, and every device has its rows: the ranks of a group of `long` wait for the last of them
-    to end its short media, and all devices wait for all outputs before the decoder begins, and at
-    the end of the step. A bucket alone has rows of the length, among `ROOMS`, under which its steps
-    are shortest.
+    assigned, and every device has its rows: the ranks of a group of `long` wait for the last of
+    them to end its short media, and all devices wait for all outputs before the decoder begins, and
+    at the end of the step. A bucket alone has rows of the length, among `ROOMS`, under which its
+    steps are shortest.
 
     Args:
         drawing: file for a picture of the first step.
@@ -154,7 +154,7 @@ def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> 
 
 
 def lower_bound(lengths: Ints, cost: BucketCost) -> float:
-    """Seconds of a bucket without packing and dealing, on which its rows are computed in full.
+    """Seconds of a bucket without packing and balancing, on which its rows are computed in full.
 
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
     equally many rows.
@@ -213,7 +213,7 @@ def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
 
 
 def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[Phase]:
-    """One dealt step as its devices run it, without the collectives at its ends.
+    """One distributed step as its devices run it, without the collectives at its ends.
 
     Args:
         texts: seconds of the decoder, which computes all of its rows.

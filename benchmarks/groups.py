@@ -1,8 +1,8 @@
 """Benchmark of balancing in groups of hosts: what a group loses in evenness, and what it saves.
 
 Every rank has one row without a limit and as many samples as every other, as they come; the media
-of a sample may go to other ranks than its text (`data.balance: per_phase`). Each group deals its
-samples as a host does in training (`data.planning.row_assignment`).
+of a sample may go to other ranks than its text (`data.balance: per_phase`). Each group distributes
+its samples as a host does in training (`data.planning.row_assignment`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Step:
         length_bytes: bytes of lengths that a host gets from the others of its group.
         samples, outputs: bytes that all hosts send: of samples that they have read for others, and
             of encoder outputs with their gradients.
-        seconds: CPU seconds of dealing, of every group.
+        seconds: CPU seconds of assigning, of every group.
     """
 
     loads: dict[str, list[np.ndarray]] = field(default_factory=lambda: defaultdict(list))
@@ -154,14 +154,14 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
     """One step of samples, distributed by every group."""
     drawn, kinds = _draw_lengths(config, ranks * SAMPLES, seed), media_specs(config.model)
     described = row_specs(config.model)
-    deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
+    assign, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.backbone_config.d_model * compute_dtype(config.model).itemsize
     step = _Step()
     for first in range(0, len(drawn), samples_of_group):
         samples = drawn[first : first + samples_of_group]
         readers = [i // (LOCAL * SAMPLES) for i in range(samples_of_group)]
         began = time.process_time()
-        assigned = deal(samples, readers)
+        assigned = assign(samples, readers)
         step.seconds.append(time.process_time() - began)
         for phase, loads in assigned.loads.items():
             step.loads[phase].append(loads.after)
@@ -185,11 +185,11 @@ def _make_assigner(
     places = {
         name: [row // LOCAL for row in range(rows)] for name in (config.model.backbone, *budgets)
     }
-    dealer = RowAssigner(data, capacity, ladder, module_works(config.model), places)
+    assigner = RowAssigner(data, capacity, ladder, module_works(config.model), places)
 
     def assign_samples(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
         packed = Packed.with_media(samples, in_turn(len(samples), rows), kinds)
-        return dealer(samples, packed, readers=readers)
+        return assigner(samples, packed, readers=readers)
 
     return assign_samples
 

@@ -290,7 +290,7 @@ AnswersBegin = Literal["text", "header"]
 
 
 class ModuleBalancing(_Section):
-    """How the samples of the backbone, or the media of an encoder, are dealt over the rows."""
+    """How samples of the backbone, or media of an encoder, are distributed over the rows."""
 
     algorithm: str | None = None  # lpt, contiguous or module:function; null: the cost's default
     cost: Literal["packed", "padded", "convolution"] = "packed"  # cost of a rank by its segments
@@ -306,7 +306,7 @@ class DataConfig(_Section):
     """
 
     source: Annotated[OneSource | MixtureSource, Field(discriminator="kind")] = DemoSource()
-    rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
+    rows: PositiveInt = 8  # rows of a batch, distributed over data x fsdp of every module
     budgets: Budgets  # of a row: tokens, segments, positions by encoder; auto: by the lengths
     batch: Literal["tokens", "samples"] = "tokens"  # unit of which all steps have equally many
     samples: PositiveInt | None = None  # number of samples in a step, for `batch: samples`

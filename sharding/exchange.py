@@ -39,7 +39,7 @@ from sharding.grid import Axes, MeshView
 
 
 def shared_axes(source: MeshView, target: MeshView) -> Axes:
-    """Axes that number the blocks: the leading axes over which both modules deal their rows."""
+    """Axes that number the blocks: the leading axes that split the rows of both modules."""
     a, b = source.batch_axes, target.batch_axes
     return a if len(a) < len(b) else b  # one is a prefix of the other by construction
 

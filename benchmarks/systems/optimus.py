@@ -259,7 +259,8 @@ def _hidden_share(exposed: float, total: float) -> float:
 def _stage_work(chain: LayerChain, kind: str, stages: int, tensor: int) -> StageWork:
     """The work of one microbatch in all encoders, on one of their stages."""
     times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
-    # `ModuleTiming` deals a microbatch's rows to the pipelines of a stage; here each has its own.
+    # `ModuleTiming` distributes a microbatch's rows to the pipelines of a stage; here each has its
+    # own.
     scale = chain.strategy.backbone.sequence // tensor
     return StageWork(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
 

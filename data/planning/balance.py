@@ -427,7 +427,7 @@ def _check_ranks(problem: BalanceProblem, name: str, result: Any) -> Ints:
         )
     for item in np.flatnonzero((rank >= problem.ranks) | (rank < -1))[:1]:
         raise DataError(
-            f"{name} deals item {problem.name(item)} to rank {rank[item]} of {problem.ranks}"
+            f"{name} assigns item {problem.name(item)} to rank {rank[item]} of {problem.ranks}"
         )
     if not problem.limits:
         for item in np.flatnonzero(rank < 0)[:1]:
@@ -452,7 +452,7 @@ def _ranks_of_groups(problem: BalanceProblem, name: str, groups: Sequence[Sequen
     for r, items in enumerate(groups):
         for item in items:
             if not 0 <= item < len(rank):
-                raise DataError(f"{name} deals item {item}; valid: 0 to {len(rank) - 1}")
+                raise DataError(f"{name} assigns item {item}; valid: 0 to {len(rank) - 1}")
             if rank[item] >= 0:
                 raise DataError(
                     f"{name} repeats item {problem.name(item)}: ranks {rank[item]} and {r}"

@@ -160,14 +160,14 @@ class RowAssigner:
         Raises:
             DataError: a user's algorithm drops or repeats a sample.
         """
-        deal_all = {
+        assigners = {
             "none": self._keep_packed_rows,
             "backbone": self._balance_texts,
             "per_phase": self._balance_phases,
         }
         hosts = None if readers is None else np.array(readers, np.int64)
         first = [row for row in packed.rows if row is not None], packed.media
-        balanced = deal_all[self._balance](_Offer(samples, first, name, hosts))
+        balanced = assigners[self._balance](_Offer(samples, first, name, hosts))
         before = self._as_they_come(samples) if self._in_turn else first
         loads = self._loads_by_phase(samples, before, balanced)
         limits = self._lowest_limits(samples, *balanced)

@@ -242,7 +242,7 @@ class BatchPlanner:
         units = {m.positions_budget: m.reduction for m in capacity.specs}
         units |= {m.budgets[axis]: 1 for m in capacity.specs for axis in m.axes}
         ladder = Ladder.build(config, {**units, **consumer.units})
-        self._deal = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
+        self._assigner = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)
         # Only next to other members is a sample of use that waits for its epoch.
         self._ahead = int(isinstance(source, SourceMixture))
@@ -334,7 +334,8 @@ class BatchPlanner:
             owners = spread_over_time(costs_of(samples, self._work), count)
             parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
             candidates = [
-                (members, self._deal.pack_rows([samples[i] for i in members])) for members in parts
+                (members, self._assigner.pack_rows([samples[i] for i in members]))
+                for members in parts
             ]
             roomy = [(members, rows) for members, rows in candidates if rows is not None]
             if len(roomy) == count:
@@ -350,7 +351,7 @@ class BatchPlanner:
         several = self._readers > 1
         reader = self._group.reader_of
         readers = [reader(item.position, self._readers) for item in part] if several else None
-        return self._deal([item.lengths for item in part], packed, name_of_number, readers)
+        return self._assigner([item.lengths for item in part], packed, name_of_number, readers)
 
     def _plan_microbatch(
         self,

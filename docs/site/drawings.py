@@ -2,7 +2,7 @@
 
     grid.svg      ranks of every module on the same devices     sharding.grid
     packing.svg   samples in rows, padded and packed            data.planning.packing
-    balance.svg   work of ranks, before and after dealing       data.planning.balance
+    balance.svg   work of ranks, before and after balancing       data.planning.balance
 
 They are SVG on a light ground, so that they can be read on light and on dark pages. A test compares
 the files in docs/pictures with what this module draws.
@@ -231,20 +231,22 @@ WORK = {"decoder": ModuleWork(1.0, 2e-3), "vision": ModuleWork(0.3, 5e-4)}
 
 
 def balance() -> str:
-    """Work of the ranks in both phases, as the samples come and as they are dealt."""
+    """Work of the ranks in both phases, as the samples come and as they are assigned."""
     lengths = {
         "decoder": np.array([sample.tokens for sample in SAMPLES]),
         "vision": np.array([sample.patches for sample in SAMPLES]),
     }
     costs = {name: work.segment_flops(lengths[name]) for name, work in WORK.items()}
     comes = np.arange(len(SAMPLES)) // (len(SAMPLES) // RANKS)
-    dealt = {name: assign_items(BalanceProblem(lengths[name], RANKS, WORK[name])) for name in WORK}
+    assigned = {
+        name: assign_items(BalanceProblem(lengths[name], RANKS, WORK[name])) for name in WORK
+    }
     most = max(_loads(comes, own).max() for own in costs.values())
     parts, half = list[Markup](), (WIDTH - 40) / 2
     for number, name in enumerate(WORK):
         x = 10 + number * (half + 20)
         parts += _ranks_of(x, 10, f"{name}, as samples come", comes, costs[name], most)
-        parts += _ranks_of(x, 170, f"{name}, balanced", dealt[name], costs[name], most)
+        parts += _ranks_of(x, 170, f"{name}, balanced", assigned[name], costs[name], most)
     return svg(326, parts)
 
 

@@ -118,7 +118,7 @@ def _begins(spec: MediaRowSpec, module_rows: ModuleRows, index: Ints) -> NDArray
 
 
 def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:
-    """The same batch with every encoder's rows in another order, as balancing may deal them.
+    """The same batch with every encoder's rows in another order, as balancing may distribute them.
 
     Args:
         batch: all of its rows.

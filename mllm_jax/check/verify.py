@@ -142,12 +142,14 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         "overlap": overlap_of(config),
     }
 
-    def deal_rows(batches: Sequence[Any]) -> Sequence[Any]:
+    def distribute_rows(batches: Sequence[Any]) -> Sequence[Any]:
         if small.data.balance != "per_phase":
             return batches
         return [scatter_rows(batch, model, seed + i) for i, batch in enumerate(batches)]
 
-    got = make_gradient_function(model, plans, deal_rows(microbatches), pipeline, frozen, **how)
+    got = make_gradient_function(
+        model, plans, distribute_rows(microbatches), pipeline, frozen, **how
+    )
     expected = make_gradient_function(model, single, microbatches, frozen=frozen)
     router_params_by_name = dict(preferred_routers(model, plans[model.backbone], params))
     routers = {
@@ -162,7 +164,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         )
     loads = {"full": microbatches} | dict(make_loads(microbatches, model))
     errors = {
-        name: compare_gradients(got(params, deal_rows(load)), expected(params, load))
+        name: compare_gradients(got(params, distribute_rows(load)), expected(params, load))
         for name, load in loads.items()
     }
     return VerificationResult.from_results(routers, errors)

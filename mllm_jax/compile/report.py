@@ -262,7 +262,7 @@ def advise_on_memory(config: ExperimentConfig, byte_counts: Bytes, limit: float)
 
 
 def _smaller_state(config: ExperimentConfig, byte_counts: Bytes, excess: float) -> list[str]:
-    """Parameters and their optimizer's state dealt over more devices."""
+    """Parameters and their optimizer's state distributed over more devices."""
     state, plan = sum(byte_counts[kind] for kind in STATE), config.parallel.backbone_plan
     factor = _power_of_two(state, excess)
     if factor is None:

@@ -30,7 +30,7 @@ def planning_specs(config: ExperimentConfig) -> list[RowSpec]:
 
     The highest cut of buckets by cost is the row of the bucket of short media, as longer media do
     not fit into it. Buckets with thresholds have a cost where `schedule.hardware` is given, as
-    their media, too, are dealt over groups of devices and in few rows.
+    their media, too, are distributed over groups of devices and in few rows.
 
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.

@@ -13,7 +13,7 @@ from scheduling.search.scheduler import StepScheduler
 
 @dataclass(frozen=True)
 class StageLayers:
-    """Layers of the decoder dealt to stages and virtual chunks.
+    """Layers of the decoder assigned to stages and virtual chunks.
 
     A parameter `[layers, ...]` becomes `[chunks, layers / chunks, ...]`, whose second dimension is
     split over the stages: run number `v * stages + s` of layers is chunk v of stage s.

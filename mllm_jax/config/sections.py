@@ -141,7 +141,7 @@ class ScheduleConfig(Section):
             default its budget in `data.budgets`. Smaller ones follow the load more closely, and
             each must hold the longest medium.
         rows: encoder name to the rows of its independent microbatches for each of `data.rows`; by
-            default 1. With more rows an encoder is dealt over more ranks (data x fsdp) than a
+            default 1. With more rows an encoder is distributed over more ranks (data x fsdp) than a
             microbatch of the decoder has rows, rather than split over context and tensor ranks.
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.

@@ -1,9 +1,9 @@
 """Schedules lowered to tables.
 
 A value that waits for a later tick lies in a slot of a buffer, on the stage that will read it.
-Slots are dealt by the left-edge algorithm (Hashimoto and Stevens, DAC 1971): in the order in which
-values are written, each takes the lowest free slot. For intervals that is optimal: a buffer has
-as many slots as values are alive at once, so its size does not grow with the microbatches.
+Slots are assigned by the left-edge algorithm (Hashimoto and Stevens, DAC 1971): in the order in
+which values are written, each takes the lowest free slot. For intervals that is optimal: a buffer
+has as many slots as values are alive at once, so its size does not grow with the microbatches.
 """
 
 from __future__ import annotations

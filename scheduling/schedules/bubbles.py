@@ -89,8 +89,8 @@ def place_modules(
         costs: costs of every task.
         placement: `"first_stage"`: on stage 0, forwards one microbatch before the backbone's,
             backwards right after them (Megatron-LM); `"prologue"`: forwards before the backbone's
-            first tick, backwards after its last, dealt evenly over the stages; `"bubbles"`: in
-            idle slots, the rest in rounds.
+            first tick, backwards after its last, distributed evenly over the stages; `"bubbles"`:
+            in idle slots, the rest in rounds.
         fill: for `"bubbles"`: `"pipeline"` allows the backbone's idle slots; `"tensor"` allows
             rounds in the ticks of its tasks, which otherwise have separate ones; `"data"` allows
             the time in which parameters are gathered and gradients scattered, as the costs say.
@@ -101,7 +101,7 @@ def place_modules(
         thorough: whether to try all the options above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
-        in_turn: for `"bubbles"`: microbatches are dealt to a module's pipelines in turn, however
+        in_turn: for `"bubbles"`: microbatches are assigned to a module's pipelines in turn, however
             many chunks the idle slots of each take. So a pipeline keeps values of few microbatches
             at a time. `live` may then be less than the outputs of a round, whose chunks run in
             several ticks. With 0 none waits: forwards run right before the first of the backbone's
@@ -368,7 +368,7 @@ def _assign_pipelines(
 
     Every pipeline gets its microbatches at even distances. Microbatches of the same turn go to the
     pipelines in rising order in one half of the step and in falling order in the other. If they are
-    dealt in turn, every pipeline gets as many, in rising order.
+    distributed in turn, every pipeline gets as many, in rising order.
     """
     if rules.eager:
         return [0] * len(microbatches)

@@ -17,7 +17,7 @@ from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRul
 def slot_capacities(
     table: ScheduleBuilder, queue: TaskQueue, microbatches: range, rules: PlacementRules
 ) -> list[int]:
-    """Number of chunks that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
+    """Chunks that idle slots take, by encoder pipeline, for evenly distributed microbatches."""
     slots = table.count_slots(queue, rules)[:, queue.stages[0] :: queue.module.stages]
     arrivals = np.bincount(table.ready_ticks(queue, microbatches, rules), minlength=len(slots) + 1)
     even = arrivals[:, None] * (queue.chunks_by_stage[queue.stages[0]] / slots.shape[1])

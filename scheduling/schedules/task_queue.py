@@ -33,7 +33,7 @@ class PlacementRules:
         stretch: whether idle slots may be shorter than a chunk.
         ends: whether to use the time of gathering parameters and scattering gradients.
         thorough: whether to try all placements, and not the most promising one alone.
-        in_turn: whether microbatches are dealt to the encoder pipelines in turn.
+        in_turn: whether microbatches are assigned to the encoder pipelines in turn.
     """
 
     slots: bool

@@ -48,8 +48,8 @@ class Space:
             1F1B.
         pad: whether stages x chunks need not divide the layers.
         evaluates: whether fsdp must divide widths once stages are part of it, too.
-        spreads: whether encoders have as many rows as they need to be dealt over their ranks; else
-            they have as many as the backbone.
+        spreads: whether encoders have as many rows as they need to be distributed over their ranks;
+            else they have as many as the backbone.
         overlap: collectives of layers that overlap compute of a backbone without stages.
     """
 

@@ -1,4 +1,4 @@
-"""Groups of hosts are measured as training deals them, and predicted by the cost model."""
+"""Groups of hosts are measured as training distributes them, and predicted by the cost model."""
 
 from __future__ import annotations
 

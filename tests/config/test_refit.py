@@ -28,7 +28,7 @@ def with_overrides(words: tuple[str, ...], **changes: Any) -> ExperimentConfig:
 
 def test_replicas_become_fewer_and_nothing_else_changes():
     found = resolve_fallbacks(config(**EIGHT, run__min_hosts=1), 4)
-    assert sorted(found) == [1, 2]  # 8 rows are not dealt to 3 replicas
+    assert sorted(found) == [1, 2]  # 8 rows are not assigned to 3 replicas
     for hosts, words in found.items():
         own, before = with_overrides(words, run__min_hosts=1), config(**EIGHT, run__min_hosts=1)
         assert own.parallel.devices == 2 * hosts

@@ -208,7 +208,7 @@ def assert_same_examples(first: Example, *others: Example) -> None:
 MakeConfig = Callable[..., DataConfig]
 
 
-def deal(
+def assign_samples(
     samples: Sequence[Lengths],
     balance: Balance,
     rows: int,
@@ -218,12 +218,12 @@ def deal(
     capacity: Capacity = CAPACITY,
     **changes: Any,
 ) -> tuple[list[int], RowAssignment]:
-    """Samples that do not wait, dealt over rows of `capacity`; others are keys of `data:`."""
+    """Samples that do not wait, distributed over rows of `capacity`; others are keys of `data:`."""
     units = {spec.positions_budget: spec.reduction for spec in capacity.specs}
     budgets = {resource: capacity.limit(resource) for resource in (*units, "segments")}
     values = {"budgets": budgets, "balance": balance, "rows": rows} | changes
     config = DataConfig.model_validate(values)
-    dealer = RowAssigner(config, capacity, Ladder.build(config, units), work, hosts or {})
+    assigner = RowAssigner(config, capacity, Ladder.build(config, units), work, hosts or {})
     packed = StepPacker(capacity, rows, 1, balance == "per_phase", evenly=False)(samples)
     here = packed.placed_samples
-    return here, dealer([samples[i] for i in here], packed.select_samples(here), name)
+    return here, assigner([samples[i] for i in here], packed.select_samples(here), name)

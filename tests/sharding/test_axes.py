@@ -118,7 +118,7 @@ def gradients(plan: ParallelPlan, params: Any, x: Any, chosen: Any) -> Any:
 
 
 def test_experts_are_split_and_all_else_is_replicated_over_their_ranks() -> None:
-    """Rows are dealt over data, fsdp and expert ranks; gradients are those of one device."""
+    """Rows are distributed over data, fsdp and expert ranks; gradients are those of one device."""
     rng = np.random.default_rng(0)
     shapes = {"shared": (WIDTH, WIDTH), "experts": (EXPERTS, WIDTH, HIDDEN)}
     params = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}

@@ -36,7 +36,7 @@ def both(x: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
 @pytest.mark.parametrize(
     ("shape", "dim"), [((1, 8, 3), 1), ((2, 8, 3), 1), ((8, 3), 0), ((1, 1, 4, 2), 2), ((3, 4), 1)]
 )
-def test_shards_are_joined_and_sums_dealt_with_their_gradients(shape, dim):
+def test_shards_are_joined_and_sums_distributed_with_their_gradients(shape, dim):
     mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), AXES)
     x = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
     spec = P(*[None] * dim, AXES)

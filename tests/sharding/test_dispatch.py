@@ -62,7 +62,7 @@ def looked_up(params, tokens, experts, weights):
 
 @cache
 def compiled(plan: str, size: str, cut: int):
-    """Results and gradients of a batch, dealt over the ranks of a plan."""
+    """Results and gradients of a batch, distributed over the ranks of a plan."""
     grid = JointGrid.build({"decoder": PLANS[plan]})
     view = grid.backbone
     slots, parts = SIZES[size]

@@ -127,7 +127,7 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
         nested = decoder.stage % encoder.stage == 0 and (
             (decoder.devices // decoder.stage) % encoder.inner_devices == 0
         )
-        # Rows are dealt by data alone, around the stages.
+        # Rows are distributed by data alone, around the stages.
         replicas = encoder.data * encoder.fsdp
         encoder = encoder.model_copy(update={"data": replicas, "fsdp": 1})
         decoder, staged = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))

@@ -34,7 +34,7 @@ def main(file: Path, arguments: list[str]) -> int:
         return read(self, sample)
 
     if found := os.environ.get("OMPI_COMM_WORLD_SIZE"):
-        # Who is found by JAX has real devices, which nobody deals; these are emulated.
+        # Who is found by JAX has real devices, which nobody places; these are emulated.
         vars(devices)["_devices_per_process"] = lambda count, _: count // int(found)
     for name, noted in (("medium", noted_medium), ("text", noted_text), ("read", noted_read)):
         setattr(Processor, name, noted)

@@ -172,7 +172,7 @@ def in_groups(experiment: Experiment, count: int) -> list[TrainingDemand]:
 def test_groups_that_balance_alone_teach_the_same(
     by_cost: ExperimentConfig, small_config: Any
 ) -> None:
-    """Each of two groups cuts and deals its own samples; their rows are one batch."""
+    """Each of two groups cuts and distributes its own samples; their rows are one batch."""
     own = half_dear(Experiment.build(with_section(by_cost, "data", balance="per_phase")))
     config, source = own.config, shared_source(own.config.data)
     consumers = in_groups(own, 2)

@@ -104,8 +104,8 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
 ) -> None:
     """Media move to other microbatches of their encoder; one program runs all of the steps.
 
-    The same rows in twice as many microbatches are dealt over more ranks of the encoders than each
-    microbatch has rows.
+    The same rows in twice as many microbatches are distributed over more ranks of the encoders than
+    each microbatch has rows.
     The steps with the decoder's microbatches run with a step that is measured tick by tick.
     """
     change = MODEL | PIPELINED | {"data__balance": "per_phase", "train__steps": 3}

@@ -269,7 +269,7 @@ def _computes_more(strategy: Strategy, other: Strategy) -> bool:
 
 
 def _spread_rows(workload: Workload, member: Strategy) -> Workload:
-    """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
+    """The workload whose encoders have as many rows as ranks that take rows, at least."""
     rows, plans = workload.rows // member.microbatches, {}
     for name in workload.sources:
         plan = member.plans[name]

@@ -4,7 +4,7 @@ The decoder's rows are full in every mixture, so that its work stays; the tokens
 them the work of the encoders, grow with their share. Every system is planned once: for the mean
 mixture, with room for the one with most media. Then only the load moves. Loads are even, every row
 brings the same; or samples of unequal lengths are drawn (`draws.py`), which this framework
-deals over ranks and microbatches, and the others take as they arrive.
+distributes over ranks and microbatches, and the others take as they arrive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Samples of unequal lengths, drawn for a mixture, and how systems deal them.
+"""Samples of unequal lengths, drawn for a mixture, and how systems distribute them.
 
 A sample is text alone, or media of one encoder with a little text. Its length is log-normal, from a
 32nd of a row of the decoder to a full row. All systems run the same samples, packed into the same
@@ -7,7 +7,7 @@ full rows:
     arrived    a row goes to a microbatch and a replica in its order, and its media go with it
     distributed      rows of like work in every microbatch, and every encoder's media over its own
     rows,
-               as `data.planning` deals the steps of a training run
+               as `data.planning` distributes the steps of a training run
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _check_split_weights(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _independent_microbatches(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Independent microbatches of encoders go with media that are dealt by themselves."""
+    """Independent microbatches of encoders go with media that are distributed by themselves."""
     key = "schedule.independent_microbatches"
     if not config.schedule.independent_microbatches:
         if config.train.check_schedules:
@@ -199,7 +199,7 @@ def _multiple_choices(key: str, unit: int, room: range) -> list[Candidates]:
 
 
 def _check_layers(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """The decoder's layers can be dealt to stages and chunks."""
+    """The decoder's layers can be assigned to stages and chunks."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     layers, model_key = config.model.backbone_config.layers, config.model_key(config.model.backbone)
     period = config.model.backbone_config.period

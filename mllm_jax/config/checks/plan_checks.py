@@ -399,12 +399,12 @@ def _check_rows(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _describe_row_axes(config: ExperimentConfig, name: str) -> str:
-    """How errors call the axes that deal the rows of module `name`."""
+    """How errors call the axes that distribute the rows of module `name`."""
     return "data x fsdp" + " x expert" * (config.parallel.plans[name].expert > 1)
 
 
 def _row_shares(config: ExperimentConfig) -> dict[str, int]:
-    """Into how many shares each module deals the rows of a microbatch.
+    """Into how many shares each module distributes the rows of a microbatch.
 
     A pipeline's stages are assigned full microbatches of an encoder.
     """

@@ -1,8 +1,8 @@
 """The choice of experts for each token, its load, and the losses that keep it even.
 
 A rank chooses for its positions of its rows; the results are gathered with the activations.
-Losses and loads are sums over its tokens without padding, so that no dealing of tokens to ranks
-changes them.
+Losses and loads are sums over its tokens without padding, so that no distribution of tokens to
+ranks changes them.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ReplicaCheck:
     """Compares the replicas of a step.
 
     Args:
-        step: the step; its decoder is dealt over two ranks at least.
+        step: the step; its decoder is distributed over two ranks at least.
     """
 
     def __init__(self, step: TrainStep) -> None:
@@ -121,7 +121,7 @@ class ReplicaCheck:
 
     @cached_property
     def _move_program(self) -> Any:
-        """Moves what is dealt over replicas to the next one."""
+        """Moves what is distributed over replicas to the next one."""
 
         def move_leaf(params: Any, batch: Batch) -> Any:
             specs = self._input_specs(batch)

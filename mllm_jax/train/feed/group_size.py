@@ -4,7 +4,7 @@ More hosts are more even (`data.planning.groups.evenness`); they tell each other
 more to each other, and each of them plans more. The seconds of these are added up:
 
     work        3 x forward FLOPs of the heaviest rank at the speed of products, by phase, of those
-                phases that `data.balance` deals
+                phases that `data.balance` distributes
     outputs     of encoders and their gradients to other hosts, by the network of the devices
     exchange    `data.lengths: on_read`: lengths and samples, by the network of one device of a host
     planning    what it takes longer than the step, with which it overlaps
@@ -41,7 +41,8 @@ class GroupCost:
     Attributes:
         hosts: hosts of a group.
         seconds: seconds of a step, without what no group changes.
-        uneven: work of the heaviest rank over the mean, of the phases that are dealt; 0 if none.
+        uneven: work of the heaviest rank over the mean, of the phases that are distributed; 0 if
+            none.
     """
 
     hosts: int
@@ -63,7 +64,7 @@ def choose_group_size(
         config: configuration with `schedule.hardware`.
         capacity: capacity of a row.
         samples: lengths of samples of the data, by encoder.
-        ranks: by phase, number of ranks that rows are dealt over.
+        ranks: by phase, number of ranks that rows are distributed over.
         hosts: number of all hosts.
         sizes: sizes among which to choose, ascending.
 

@@ -217,7 +217,7 @@ def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
 
 
 def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoad]:
-    """Work of the ranks that each phase is dealt over; of the ranks of a row, if it is spread."""
+    """Work of the ranks that take rows in each phase; of the ranks of a row, if it is spread."""
     loads: dict[str, PhaseLoad] = {}
     stats = microbatch.stats
     for name, view in experiment.step.program.views.items():

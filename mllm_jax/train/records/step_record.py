@@ -114,7 +114,7 @@ class StepRecord:
     def phases(self) -> dict[str, PhaseLoad]:
         """`loads`, and the tokens of ranks that share experts; waits for the step if there are any.
 
-        Which rank a token goes to is the router's choice, whatever rank its sample is dealt to.
+        Which rank a token goes to is the router's choice, whatever rank its sample is assigned to.
         """
         if self.expert_ranks == 1:
             return dict(self.loads)

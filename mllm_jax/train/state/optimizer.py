@@ -319,9 +319,9 @@ def _by_kind(
 def _orthogonalize_shared(pieces: jax.Array, kind: _MatrixKind, iterations: int) -> jax.Array:
     """Orthogonalize matrices of which every rank has a piece, `[n, rows, columns]`.
 
-    Replicas deal the matrices, and the ranks that share those of a replica give each of them whole
-    to one of them, by an all-to-all; results go back likewise. A rank never holds more than its
-    share of whole matrices, or one::
+    Replicas share the matrices out, and the ranks that share those of a replica give each of them
+    whole to one of them, by an all-to-all; results go back likewise. A rank never holds more than
+    its share of whole matrices, or one::
 
         rank 0   a0 b0 c0 d0        a0 a1 b0 b1        A0 B0 C0 D0
         rank 1   a1 b1 c1 d1   ->   c0 c1 d0 d1   ->   A1 B1 C1 D1

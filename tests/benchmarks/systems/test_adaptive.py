@@ -106,7 +106,7 @@ def test_no_rematerialisation_of_the_encoders_alone_is_faster() -> None:
     assert own.step_seconds(USUAL) <= again.step_seconds(USUAL)
 
 
-def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
+def test_an_encoder_is_distributed_over_ranks_that_share_a_row() -> None:
     """A row of the decoder on two tensor ranks becomes two rows of the encoder, one on each."""
     workload = small.workload(4, microbatch_counts={"vision": 5})
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))

@@ -1,4 +1,4 @@
-"""Samples drawn for a mixture: their share of media, and no others however they are dealt."""
+"""Samples drawn for a mixture: their share of media, and no others however they are assigned."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def test_the_same_seed_draws_the_same_samples() -> None:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
-def test_dealing_moves_media_and_loses_none(share: float) -> None:
+def test_balancing_moves_media_and_loses_none(share: float) -> None:
     """Rows of one image: so many microbatches of an encoder hold all images of a step."""
     own = drawn(share)
     arrived = own.uneven.shares["vision"] * own.load["vision"]
-    dealt = own.draw_consumers(workload(64, 1), 4)
-    assert len(dealt) == STEPS == len(arrived)
-    for step, (feeds, _) in zip(arrived, dealt, strict=True):
+    assigned = own.draw_consumers(workload(64, 1), 4)
+    assert len(assigned) == STEPS == len(arrived)
+    for step, (feeds, _) in zip(arrived, assigned, strict=True):
         images, units = step.sum() / 64, len(feeds["vision"])
         # Both rows of a microbatch have as many images, or one of them has one more.
         assert images / 2 <= units <= images / 2 + 4
         assert {m for pair in feeds["vision"] for m in pair} <= set(range(4))
 
 
-def test_dealing_evens_out_what_arrives_uneven() -> None:
+def test_balancing_evens_out_what_arrives_uneven() -> None:
     own = drawn(0.5)
     shares = own.uneven.work_of(4, 2)["vision"]
     assert shares.max() > 1.3

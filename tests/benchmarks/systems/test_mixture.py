@@ -89,7 +89,7 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     assert "no room" in "".join(crowded.rows[0])
 
 
-def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
+def test_uneven_samples_slow_down_the_systems_that_do_not_distribute_them() -> None:
     even, result = compared(), uneven()
     assert even.to_json()["draw"] is None
     assert result.to_json()["draw"] == {"sigma": 1.0, "seed": 0}

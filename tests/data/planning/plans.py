@@ -1,7 +1,8 @@
 """Plans of drawn samples, which `plans.json` keeps: which row of which phase every item lies in.
 
 Hosts plan by themselves, and a resumed run plans again what another version may have planned: the
-same samples must be dealt alike, to the last item. After a change of an algorithm that is meant::
+same samples must be assigned alike, to the last item. After a change of an algorithm that is
+meant::
 
     python -m tests.data.planning.plans
 
@@ -26,7 +27,7 @@ from data.planning.problem import BalanceProblem
 from data.planning.steps import StepPacker
 from data.rows.spec import BucketCost, LengthBucket
 from data.sample import Lengths
-from tests.data.samples import AUDIO, CAPACITY, TEXT, VISION, WORK, deal, make_lengths
+from tests.data.samples import AUDIO, CAPACITY, TEXT, VISION, WORK, assign_samples, make_lengths
 
 FILE = Path(__file__).with_name("plans.json")
 COUNT = 30
@@ -51,17 +52,17 @@ def plans(seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for balance in get_args(Balance):
         hosts = {name: [row % 2 for row in range(rows)] for name in WORK}
-        here, dealt = deal(every, balance, rows, hosts=hosts)
-        found[f"dealt {balance}"] = [
+        here, assigned = assign_samples(every, balance, rows, hosts=hosts)
+        found[f"assigned {balance}"] = [
             here,
-            list(dealt.rows),
-            [[list(own.get(name, ())) for name in ("vision", "audio")] for own in dealt.media],
+            list(assigned.rows),
+            [[list(own.get(name, ())) for name in ("vision", "audio")] for own in assigned.media],
             {
                 name: [own.after.tolist(), list(own.most_expensive)]
-                for name, own in dealt.loads.items()
+                for name, own in assigned.loads.items()
             },
-            dict(dealt.crossing),
-            dict(dealt.limits),
+            dict(assigned.crossing),
+            dict(assigned.limits),
         ]
     return found | _balanced(draw) | _steps(every, rows) | _cuts(draw, every) | _units(draw)
 
@@ -75,11 +76,11 @@ def _balanced(draw: np.random.Generator) -> dict[str, Any]:
     for kind in ("packed", "padded"):
         for given, at_most in ((needs[:, :0], ()), (needs, limits)):
             problem = BalanceProblem(lengths, ranks, WORK["vision"], kind, given, at_most)
-            dealt = [lpt(problem), contiguous(problem)]
-            if dealt[1].min() >= 0:
-                dealt.append(refine(problem, dealt[1]))
+            assigned = [lpt(problem), contiguous(problem)]
+            if assigned[1].min() >= 0:
+                assigned.append(refine(problem, assigned[1]))
             name = f"{kind}, {len(at_most)} limits"
-            found[name] = [[own.tolist(), problem.loads(own).tolist()] for own in dealt]
+            found[name] = [[own.tolist(), problem.loads(own).tolist()] for own in assigned]
             found[name].append(problem.bound)
     return found
 

@@ -36,8 +36,8 @@ def problems(draw: st.DrawFn, lengths: st.SearchStrategy[list[int]] = LENGTHS) -
     return BalanceProblem(np.array(chosen, np.int64), ranks, work, kind, needs, room)
 
 
-def deals(problem: BalanceProblem) -> Iterator[Ints]:
-    """Every way to deal all items within the limits."""
+def list_assignments(problem: BalanceProblem) -> Iterator[Ints]:
+    """Every way to assign all items within the limits."""
     for ranks in itertools.product(range(problem.ranks), repeat=len(problem.lengths)):
         rank = np.array(ranks, np.int64)
         if within_limits(problem, rank):
@@ -83,17 +83,17 @@ def test_loads_are_those_of_the_definition(problem: BalanceProblem, data: st.Dat
 @given(lengths=LENGTHS, ranks=st.integers(1, 4), work=WORKS)
 def test_lpt_keeps_its_proven_ratio(lengths: list[int], ranks: int, work: Work) -> None:
     problem = BalanceProblem(np.array(lengths, np.int64), min(ranks, 3), work)
-    best = min(heaviest(problem, rank) for rank in deals(problem))
+    best = min(heaviest(problem, rank) for rank in list_assignments(problem))
     ratio = 4 / 3 - 1 / (3 * problem.ranks)
     assert heaviest(problem, lpt(problem)) <= ratio * best * (1 + 1e-12)
 
 
 @given(lengths=LENGTHS, ranks=st.integers(1, 3), work=WORKS)
-def test_padded_costs_are_dealt_as_well_as_can_be(
+def test_padded_costs_are_distributed_as_well_as_can_be(
     lengths: list[int], ranks: int, work: Work
 ) -> None:
     problem = BalanceProblem(np.array(lengths, np.int64), ranks, work, "padded")
-    best = min(heaviest(problem, rank) for rank in deals(problem))
+    best = min(heaviest(problem, rank) for rank in list_assignments(problem))
     assert heaviest(problem, contiguous(problem)) == best
 
 
@@ -140,7 +140,7 @@ def test_refining_gains_until_no_exchange_with_a_light_rank_does(
 
 
 def exchanges(problem: BalanceProblem, rank: Ints) -> Iterator[Ints]:
-    """Deals after a move or a swap between the heaviest rank and any other."""
+    """Assignments after a move or a swap between the heaviest rank and any other."""
     heavy = int(problem.loads(rank).argmax())
     mine = [*np.flatnonzero(rank == heavy).tolist(), None]
     for light in set(range(problem.ranks)) - {heavy}:
@@ -189,8 +189,8 @@ PROBLEM = BalanceProblem(np.array([5, 3, 2]), 2, Work(1, 0), names=("a.png", "b.
     [
         (PROBLEM, [[0], [1]], "drops item c.png"),
         (PROBLEM, [[0, 1], [1, 2]], "repeats item b.png: ranks 0 and 1"),
-        (PROBLEM, [[0, 1], [2], [3]], "deals item 3; valid: 0 to 2"),
-        (PROBLEM, [[0], [1], [2]], "deals item c.png to rank 2 of 2"),
+        (PROBLEM, [[0, 1], [2], [3]], "assigns item 3; valid: 0 to 2"),
+        (PROBLEM, [[0], [1], [2]], "assigns item c.png to rank 2 of 2"),
         (PROBLEM, np.array([0, 1]), r"returned an array of int64 \[2\]; valid: integers \[3\]"),
         (PROBLEM, np.array([0.0, 1.0, 1.0]), r"returned an array of float64 \[3\]"),
         (PROBLEM, [0, 1, 1], r"returned \[0, 1, 1\]; valid: an array"),
@@ -279,15 +279,15 @@ def test_an_algorithm_cannot_change_its_problem(monkeypatch: pytest.MonkeyPatch)
 def test_the_source_of_an_algorithm_of_ones_own_is_told(tmp_path, monkeypatch):
     module = tmp_path / "own_balancing.py"
     monkeypatch.syspath_prepend(tmp_path)
-    names = {"decoder": "own_balancing:deal", "vision": "lpt", "audio": None}
+    names = {"decoder": "own_balancing:assign", "vision": "lpt", "audio": None}
     config = DataConfig(
         budgets={"tokens": 1, "segments": 1},
         balancing={module: {"algorithm": name} for module, name in names.items()},
     )
     found = []
     for body in ("return problem", "return problem", "return [problem]"):
-        module.write_text(f"def deal(problem):\n    {body}\n")
+        module.write_text(f"def assign(problem):\n    {body}\n")
         found.append(balance.fingerprints(config))
     (key,) = found[0]
-    assert key == "source of data.balancing.decoder.algorithm own_balancing:deal"
+    assert key == "source of data.balancing.decoder.algorithm own_balancing:assign"
     assert found[0] == found[1] != found[2]

@@ -48,20 +48,20 @@ BOTH = st.tuples(buckets(VISION), buckets(AUDIO)).map(lambda pair: [TEXT, *pair[
 def test_every_medium_goes_through_the_one_bucket_for_its_length(
     whole: Lengths, specs: list[RowSpec]
 ) -> None:
-    dealt = by_bucket(whole, specs)
+    assigned = by_bucket(whole, specs)
     found: dict[tuple[str, int], str] = {}
     for spec in specs:
         name, bucket = spec.name, spec.bucket or LengthBucket(spec.name)
-        for number, length in enumerate(dealt.counts(name)):
-            original = number_of(dealt, name, number)
+        for number, length in enumerate(assigned.counts(name)):
+            original = number_of(assigned, name, number)
             assert (bucket.module, original) not in found
             found[bucket.module, original] = name
             assert bucket.above < length
             assert bucket.up_to is None or length <= bucket.up_to
             assert length == whole.counts(bucket.module)[original]
             if spec is not TEXT:
-                assert dealt.starts[name][number] == whole.starts[bucket.module][original]
-            assert dealt.of(name)[number] == whole.of(bucket.module)[original]
+                assert assigned.starts[name][number] == whole.starts[bucket.module][original]
+            assert assigned.of(name)[number] == whole.of(bucket.module)[original]
     assert len(found) == sum(map(len, whole.modules.values()))
 
 

@@ -63,16 +63,16 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     )
     own = config(balance=balance)
     units = {name: UNITS[name] for name in ("tokens", "vision")}
-    dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
+    assigner = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
-    assert (dealer.pack_rows(samples) is not None) == fits
+    assert (assigner.pack_rows(samples) is not None) == fits
     # As they come, both long ones would lie in the first row.
     samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (60, 60, 40, 40)]
-    assert (dealer.pack_rows(samples) is None) == (balance == "none")
+    assert (assigner.pack_rows(samples) is None) == (balance == "none")
 
 
 def one_by_one(problem: BalanceProblem) -> list[list[int]]:
-    """Deal items in turn, whatever room there is."""
+    """Assign items in turn, whatever room there is."""
     return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
 
 
@@ -80,7 +80,7 @@ def one_by_one(problem: BalanceProblem) -> list[list[int]]:
 def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
     phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deal of all items that exceeds the rung which it is asked for is an error of its own."""
+    """An assignment of all items that exceeds the requested rung is an error of its own."""
     asked: list[int] = []
 
     def noted(problem: BalanceProblem, own: Any = one_by_one) -> Any:
@@ -103,9 +103,9 @@ def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
             VISION,
         ),
     )
-    dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
+    assigner = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [make_lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
-    packed = dealer.pack_rows(samples)
+    packed = assigner.pack_rows(samples)
     assert packed is not None
-    assert sorted(dealer(samples, packed, "sample {}".format).rows) == [0, 1]
+    assert sorted(assigner(samples, packed, "sample {}".format).rows) == [0, 1]
     assert [n >= 40 for n in asked] == [True]

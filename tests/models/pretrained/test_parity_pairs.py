@@ -101,7 +101,7 @@ def test_a_step_learns_as_the_public_implementation(tmp_path: Path) -> None:
     with open_single_loader(config, make_source(config.data, "train"), make) as loader:
         microbatches = [next(loader) for _ in range(config.train.accumulate)]
     assert [own.stats.samples for own in microbatches] == [pairs.SAMPLES // 2] * 2
-    assert any(map(_is_dealt, microbatches)), "every image lies in the row of its text"
+    assert any(map(_is_moved, microbatches)), "every image lies in the row of its text"
     batch = place_microbatches([own.batch for own in microbatches], step)
     gradients, loss = step.gradients(placed(own_form(weights, shapes), step), batch)
     assert relative_error(np.asarray(loss), expected["loss"]) < 1e-6
@@ -117,7 +117,7 @@ def error_of(path: tuple[Any, ...], ours: Any, theirs: np.ndarray) -> float:
     return relative_error(np.asarray(ours), theirs)
 
 
-def _is_dealt(microbatch: Microbatch) -> bool:
+def _is_moved(microbatch: Microbatch) -> bool:
     """Whether an image lies in another row than its text."""
     merges = microbatch.batch.text_rows.merges["image"]
     outputs = microbatch.batch.rows["image"].segment_ids.shape[1]

@@ -144,7 +144,7 @@ def test_a_step_costs_the_experts_of_a_token_and_not_all(count: int, every: int)
     sparse = towers.model("mixtral", decoder_changes={**layers, "experts": experts})
     router = TRAINING_FACTOR * 13 * (4 // every) * 2 * 32 * count
     assert model_flops(sparse, lengths) - model_flops(dense, lengths) == pytest.approx(router)
-    # What deals samples has the same function.
+    # What distributes samples has the same function.
     own, other = (module_work(config, "decoder") for config in (sparse, dense))
     assert own.forward_flops([9, 4]) - other.forward_flops([9, 4]) == pytest.approx(
         router / TRAINING_FACTOR

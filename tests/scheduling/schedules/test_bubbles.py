@@ -324,7 +324,7 @@ def test_the_first_stage_keeps_one_microbatch_waiting(pieces):
     assert waiting(schedule, encoder) == (1, 1)
 
 
-def test_the_prologue_is_dealt_evenly_around_the_decoder():
+def test_the_prologue_is_distributed_evenly_around_the_decoder():
     encoder, costs = typical(4, 1, 0.25, 2)
     schedule = place_modules(interleaved_schedule(4, 1, 10), [encoder], costs, "prologue")
     counts = {kind: np.zeros(4, int) for kind in (F, B)}

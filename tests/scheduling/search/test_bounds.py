@@ -20,7 +20,7 @@ from tests.scheduling import workloads as small
         ({"frozen": {"vision"}, "frozen_connectors": {"vision"}}, {"decoder"}),
     ],
 )
-def test_the_least_state_is_that_of_all_parameters_dealt_evenly(
+def test_the_least_state_is_that_of_all_parameters_distributed_evenly(
     moments: int, devices: int, changes: dict[str, Any], trains: set[str]
 ) -> None:
     """Four bytes of a parameter, its gradient and each moment; constants have their own bytes."""

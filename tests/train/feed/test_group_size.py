@@ -84,7 +84,7 @@ def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.Mo
     assert many.seconds > 2 * few.seconds > 0
 
 
-def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
+def test_phases_that_are_not_distributed_have_no_part_in_it() -> None:
     samples = shipped()
     whole, decoder, none = (
         chosen(at_scale("on_read", f"data.balance={own}"), samples)

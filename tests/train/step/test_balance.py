@@ -1,4 +1,4 @@
-"""However samples are dealt, the loss and every gradient leaf are those of one device."""
+"""However samples are assigned, the loss and every gradient leaf are those of one device."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -67,26 +67,26 @@ class Laboratory:
         self.params = jax.tree.map(np.asarray, initial_parameters(config.model, seed=0))
         self._program = cache(self._compiled)
 
-    def dealt(
+    def assigned(
         self, balance: Balance, how: dict[str, Any], chosen: Sequence[int]
     ) -> tuple[RowAssignment, PackedBatch]:
-        """Samples of the source dealt over the rows, and their batch."""
+        """Samples of the source distributed over the rows, and their batch."""
         changes: dict[str, Any] = {"balance": balance, "balancing": how}
         data = type(self.config.data).model_validate(self.config.data.model_dump() | changes)
         encoders = tuple(self.processor.specs.values())
         capacity = make_capacity(data.budgets, encoders)
         ladder = Ladder.build(data, self.config.budget_units)
-        dealer = RowAssigner(data, capacity, ladder, module_works(self.config.model), {})
+        assigner = RowAssigner(data, capacity, ladder, module_works(self.config.model), {})
         lengths = [self.lengths[i] for i in chosen]
         packed = StepPacker(capacity, ROWS, 1, balance == "per_phase", evenly=False)(lengths)
-        dealt = dealer(lengths, packed)
+        assigned = assigner(lengths, packed)
         samples = [(i, self.lengths[i]) for i in chosen]
-        placements = lay_out(samples, dealt.rows, encoders, dealt.media)
+        placements = lay_out(samples, assigned.rows, encoders, assigned.media)
         rows, apart = {name: list(range(ROWS)) for name in NAMES}, balance == "per_phase"
         assemble = BatchAssembler(self.source, self.processor, data, rows, apart)
         batch, skipped = assemble(placements, capacity)
         assert not skipped
-        return dealt, replace(
+        return assigned, replace(
             batch, runs=runs_of_plan(placements, capacity.media) if apart else None
         )
 
@@ -106,7 +106,7 @@ class Laboratory:
         step = build_step(self.config.model, ONE if devices == 1 else FOUR)
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
         params = jax.device_put(self.params, layout)
-        _, batch = self.dealt("per_phase" if routed else "none", {}, [0, 1])
+        _, batch = self.assigned("per_phase" if routed else "none", {}, [0, 1])
         lowered = step.gradients.lower(params, place_microbatches([batch], step))
         fast: dict[str, Any] = {"xla_backend_optimization_level": 0}
         return step, params, lowered.compile(fast)
@@ -125,7 +125,7 @@ BALANCED = {"none": (), "backbone": ("decoder",), "per_phase": NAMES}
 
 
 def hows(balance: Balance) -> st.SearchStrategy[dict[str, Any]]:
-    """Costs and algorithms of some of the towers that `balance` deals."""
+    """Costs and algorithms of some of the towers that `balance` distributes."""
     each = st.fixed_dictionaries({"algorithm": ALGORITHMS, "cost": COSTS})
     return st.fixed_dictionaries({}, optional=dict.fromkeys(BALANCED[balance], each))
 
@@ -136,20 +136,20 @@ HOWS = st.sampled_from(get_args(Balance)).flatmap(lambda b: st.tuples(st.just(b)
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(
     chosen=st.lists(st.integers(0, 63), min_size=1, max_size=12, unique=True),
-    dealing=HOWS,
+    balancing=HOWS,
 )
-@example(chosen=[0], dealing=("per_phase", {}))  # fewer samples than ranks
-@example(chosen=[0, 2, 4, 6, 8], dealing=("per_phase", {}))  # no speech in the step
-@example(chosen=[1, 3, 5], dealing=("per_phase", {}))  # no image in the step
-@example(chosen=[0, 1, 2], dealing=("per_phase", {}))  # each on some ranks only
-@example(chosen=list(range(12)), dealing=("per_phase", {"vision": {"algorithm": RANDOM}}))
+@example(chosen=[0], balancing=("per_phase", {}))  # fewer samples than ranks
+@example(chosen=[0, 2, 4, 6, 8], balancing=("per_phase", {}))  # no speech in the step
+@example(chosen=[1, 3, 5], balancing=("per_phase", {}))  # no image in the step
+@example(chosen=[0, 1, 2], balancing=("per_phase", {}))  # each on some ranks only
+@example(chosen=list(range(12)), balancing=("per_phase", {"vision": {"algorithm": RANDOM}}))
 def test_balanced_equals_unbalanced(
-    laboratory: Laboratory, chosen: list[int], dealing: tuple[Balance, dict[str, Any]]
+    laboratory: Laboratory, chosen: list[int], balancing: tuple[Balance, dict[str, Any]]
 ) -> None:
-    balance, how = dealing
+    balance, how = balancing
     assume(laboratory.fits(chosen))
-    _, unbalanced = laboratory.dealt("none", {}, chosen)
-    _, balanced = laboratory.dealt(balance, how, chosen)
+    _, unbalanced = laboratory.assigned("none", {}, chosen)
+    _, balanced = laboratory.assigned(balance, how, chosen)
     result = check(laboratory, balanced, unbalanced)
     assert result.loss_error < 1e-6
     assert max(result.worst.values()) < 2e-5, result
@@ -165,9 +165,9 @@ def test_one_giant_sample_beside_small_ones(laboratory: Laboratory) -> None:
     """The giant sample has a rank of its own; the others share the rest."""
     order = sorted(range(64), key=lambda i: -laboratory.lengths[i].total("decoder"))
     chosen = [order[0], *order[-3:]]
-    dealt, balanced = laboratory.dealt("per_phase", {}, chosen)
-    _, unbalanced = laboratory.dealt("none", {}, chosen)
-    assert dealt.rows.count(dealt.rows[0]) == 1
+    assigned, balanced = laboratory.assigned("per_phase", {}, chosen)
+    _, unbalanced = laboratory.assigned("none", {}, chosen)
+    assert assigned.rows.count(assigned.rows[0]) == 1
     result = check(laboratory, balanced, unbalanced)
     assert result.loss_error < 1e-6
     assert max(result.worst.values()) < 2e-5, result

@@ -108,8 +108,8 @@ WAYS: dict[int, Exchanges] = {
     1: {"vision": "gather", "audio": "reduce_scatter"},
     2: {"vision": "reduce_scatter", "audio": "all_to_all"},
 }
-#: Several of an encoder's own microbatches for a microbatch of the decoder, dealt over more ranks
-#: than that has rows.
+#: Several of an encoder's own microbatches for a microbatch of the decoder, distributed over more
+#: ranks than that has rows.
 SMALL = Following(room=1, each=2, rows=2)
 
 

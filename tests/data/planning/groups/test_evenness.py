@@ -1,4 +1,4 @@
-"""Steps that are drawn are as uneven as those that groups deal."""
+"""Steps that are drawn are as uneven as those that groups distribute."""
 
 from __future__ import annotations
 

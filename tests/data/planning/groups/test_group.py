@@ -252,7 +252,7 @@ LANES = {"short": BucketCost(4, 1.0, 1.0, 0.01), "long": BucketCost(2, 2.0, 0.6,
 def test_media_of_buckets_are_even_over_the_devices_of_a_group_of_hosts(
     make_config: MakeConfig, media: list[list[int]], number: int
 ) -> None:
-    """Two groups: the rows of each are dealt as if its ranks were all there are."""
+    """Two groups: the rows of each are distributed as if its ranks were all there are."""
     budgets = {"tokens": 200, "segments": 90, "short": 400, "long": 400, "audio": 64}
     short, long = LANES.values()
     buckets = (
@@ -287,7 +287,7 @@ def test_media_of_buckets_are_even_over_the_devices_of_a_group_of_hosts(
         assert set(rows.tolist()) <= set(range(ROWS // 2))
         own = np.array([n for p in plan.placements for n in p.lengths.counts(name)], np.int64)
         even = lpt(BalanceProblem(own, groups, cost))
-        dealt = rows * groups // (ROWS // 2)
+        assigned = rows * groups // (ROWS // 2)
         seconds = cost.linear * own + cost.quadratic * own**2
-        found, best = (np.bincount(g, seconds, groups) for g in (dealt, even))
+        found, best = (np.bincount(g, seconds, groups) for g in (assigned, even))
         assert sorted(found) == pytest.approx(sorted(best))

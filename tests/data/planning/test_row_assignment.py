@@ -1,4 +1,4 @@
-"""Dealing keeps every limit, lets the oldest through, and balances every phase that it should."""
+"""An assignment keeps every limit, lets the oldest through, and balances every such phase."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.data.samples import (
     Noise,
     Picture,
     assert_same_arrays,
-    deal,
+    assign_samples,
     make_lengths,
     make_sample,
     mixed_source,
@@ -66,10 +66,10 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
 ) -> None:
     packer = StepPacker(CAPACITY, rows, 1, balance == "per_phase", evenly=False)
     samples = [n for n in samples if packer.misfit(n) is None]
-    here, dealt = deal(samples, balance, rows)
+    here, assigned = assign_samples(samples, balance, rows)
     assert here[:1] == [0][: len(samples)]
     used: Counter[tuple[str, int]] = Counter()
-    for number, row, media in zip(here, dealt.rows, dealt.media, strict=True):
+    for number, row, media in zip(here, assigned.rows, assigned.media, strict=True):
         lengths = samples[number]
         used["tokens", row] += lengths.total("decoder")
         used["segments", row] += 1
@@ -85,7 +85,7 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
                 assert set(where) <= {row}
     limits = dict(zip(CAPACITY.resources, CAPACITY.limits, strict=True))
     assert all(row in range(rows) and n <= limits[name] for (name, row), n in used.items())
-    for name, loads in dealt.loads.items():
+    for name, loads in assigned.loads.items():
         assert loads.before.sum() == pytest.approx(loads.after.sum())
         balanced = balance == "per_phase" or (balance == "backbone" and name == "decoder")
         if balanced:
@@ -98,7 +98,7 @@ def test_every_phase_is_balanced_by_itself() -> None:
     """Long and short texts, each with large and with small images."""
     images = (30, 30, 4, 4)
     samples = [make_lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
-    by = {name: deal(samples, name, 4)[1] for name in get_args(Balance)}
+    by = {name: assign_samples(samples, name, 4)[1] for name in get_args(Balance)}
     even = {
         n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
         for n in ("decoder", "vision")
@@ -120,7 +120,7 @@ def test_a_sample_that_waits_takes_nothing() -> None:
         make_lengths(200, {"vision": (8,)}),
         make_lengths(212),
     ]
-    assert deal(samples, "per_phase", 1)[0] == [0, 2]
+    assert assign_samples(samples, "per_phase", 1)[0] == [0, 2]
 
 
 @pytest.mark.parametrize("bucket", [None, LengthBucket("vision")])
@@ -135,9 +135,9 @@ def test_media_are_encoded_on_the_host_that_needs_them(bucket: LengthBucket | No
     hosts = {"decoder": [0, 1, 1, 0], name: [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
     crossing = []
     for where in ({}, hosts):
-        _, dealt = deal(samples, "per_phase", 4, work, where, capacity=capacity)
-        media = [own[name][0] for own in dealt.media]
-        rows = list(zip(media, dealt.rows, strict=True))
+        _, assigned = assign_samples(samples, "per_phase", 4, work, where, capacity=capacity)
+        media = [own[name][0] for own in assigned.media]
+        rows = list(zip(media, assigned.rows, strict=True))
         assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
         crossing.append(
             sum(hosts[name][e] != hosts["decoder"][d] for e, d in rows if d is not None)
@@ -162,8 +162,10 @@ def test_groups_of_a_bucket_by_cost_are_even_and_fill_few_rows(
         (TEXT, replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost)), AUDIO),
     )
     samples = [make_lengths(10, {"long": (n,)}) for n in lengths]
-    _, dealt = deal(samples, "per_phase", 8, WORK | {"long": WORK["vision"]}, capacity=capacity)
-    rows = np.array([own["long"][0] for own in dealt.media], np.int64)
+    _, assigned = assign_samples(
+        samples, "per_phase", 8, WORK | {"long": WORK["vision"]}, capacity=capacity
+    )
+    rows = np.array([own["long"][0] for own in assigned.media], np.int64)
     spans = np.array(spans_of(VISION, lengths), np.int64)
     filled = np.bincount(rows, spans, minlength=8)
     assert filled.max(initial=0) <= 72
@@ -174,7 +176,7 @@ def test_groups_of_a_bucket_by_cost_are_even_and_fill_few_rows(
         assert number.max() - number.min() <= 1
         used = filled[filled > 0]
         assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
-        # A cut expects the seconds of what is dealt.
+        # A cut expects the seconds of what is assigned.
         seconds = group_seconds(spans, rows // each, rows, cost).max()
         assert bucket_seconds(spans, cost) == pytest.approx(seconds)
         return
@@ -192,17 +194,17 @@ def test_groups_of_a_bucket_by_cost_are_even_and_fill_few_rows(
 def test_what_the_groups_of_a_bucket_cannot_hold_has_a_row_all_the_same(
     lengths: list[int], each: float
 ) -> None:
-    """Groups may be full for a deal by their cost alone, where the rows of all are not."""
+    """Groups may be full for an assignment by their cost alone, where the rows of all are not."""
     cost = BucketCost(2, 0.0, each, 0.01, 0)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
     bucket = replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost))
     samples = [make_lengths(10, {"long": (n,)}) for n in lengths]
     work = WORK | {"long": WORK["vision"]}
     capacity = make_capacity(budgets, (TEXT, bucket, AUDIO))
-    here, dealt = deal(samples, "per_phase", 8, work, capacity=capacity)
+    here, assigned = assign_samples(samples, "per_phase", 8, work, capacity=capacity)
     spans = spans_of(VISION, [lengths[number] for number in here])
     filled = Counter[int]()
-    for span, media in zip(spans, dealt.media, strict=True):
+    for span, media in zip(spans, assigned.media, strict=True):
         (row,) = media["long"]
         filled[row] += span
     assert set(filled) <= set(range(8))
@@ -211,16 +213,16 @@ def test_what_the_groups_of_a_bucket_cannot_hold_has_a_row_all_the_same(
 
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
     with pytest.raises(ValueError, match="per_phase must know the work of vision"):
-        deal([], "per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
-    deal([], "none", 2, {})
-    deal([], "backbone", 2, {"decoder": WORK["decoder"]})
+        assign_samples([], "per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
+    assign_samples([], "none", 2, {})
+    assign_samples([], "backbone", 2, {"decoder": WORK["decoder"]})
 
 
 # ---- algorithms of users -------------------------------------------------------------------------
 
 
 def one_by_one(problem: BalanceProblem) -> list[list[int]]:
-    """Deal items in turn, whatever they cost."""
+    """Assign items in turn, whatever they cost."""
     return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
 
 
@@ -247,7 +249,7 @@ def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) ->
 
     monkeypatch.setattr(f"{__name__}.one_by_one", counted, raising=True)
     how = {phase: {"algorithm": f"{__name__}:one_by_one"}}
-    here, _ = deal(SMALL, "per_phase", 2, balancing=how)
+    here, _ = assign_samples(SMALL, "per_phase", 2, balancing=how)
     assert len(here) == len(SMALL)
     lengths = [n.total("decoder") if phase == "decoder" else n.counts("vision")[0] for n in SMALL]
     assert [problem.lengths.tolist() for problem in called] == [lengths]
@@ -265,28 +267,28 @@ def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
 ) -> None:
     how = {"vision": {"algorithm": f"{__name__}:{algorithm}"}}
     with pytest.raises(DataError, match=message):
-        deal(SMALL, "per_phase", 2, name="clip {}".format, balancing=how)
+        assign_samples(SMALL, "per_phase", 2, name="clip {}".format, balancing=how)
 
 
 @pytest.mark.parametrize(
     ("cost", "rows"), [("padded", [[8], [32]]), ("packed", [[8, 32], [8, 32]])]
 )
-def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
+def test_a_tower_that_pads_is_distributed_by_runs_of_like_lengths(
     cost: str, rows: list[list[int]]
 ) -> None:
     samples = [make_lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
-    _, dealt = deal(samples, "per_phase", 2, balancing={"vision": {"cost": cost}})
+    _, assigned = assign_samples(samples, "per_phase", 2, balancing={"vision": {"cost": cost}})
     by_row: dict[int, set[int]] = {}
-    for lengths, media in zip(samples, dealt.media, strict=True):
+    for lengths, media in zip(samples, assigned.media, strict=True):
         by_row.setdefault(media["vision"][0], set()).update(lengths.counts("vision"))
     assert sorted(map(sorted, by_row.values())) == rows
 
 
 def test_an_unknown_tower_or_algorithm_is_refused() -> None:
     with pytest.raises(DataError, match=r"data.balancing.video: no such module; valid: decoder"):
-        deal([], "per_phase", 2, balancing={"video": {}})
+        assign_samples([], "per_phase", 2, balancing={"video": {}})
     with pytest.raises(DataError, match=r"data.balancing.audio.algorithm: .*'no.where:at'"):
-        deal([], "per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
+        assign_samples([], "per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
 
 
 # ---- from plans to arrays ------------------------------------------------------------------------
@@ -411,16 +413,16 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     """However rows are numbered, no more tokens would stay on the host that has read them."""
     where, samples = [0, 0, 1, 1], [make_lengths(n) for n in lengths]
     hosts = dict.fromkeys(("decoder", "vision", "audio"), where)
-    config = deal_config(balance, len(where))
+    config = make_balance_config(balance, len(where))
     packed = StepPacker(CAPACITY, len(where), 1, balance == "per_phase", evenly=False)(samples)
     here = packed.placed_samples
     ladder = Ladder.build(config, UNITS)
-    dealer = RowAssigner(config, CAPACITY, ladder, WORK, hosts)
+    assigner = RowAssigner(config, CAPACITY, ladder, WORK, hosts)
     own = [samples[i] for i in here]
-    dealt = dealer(own, packed.select_samples(here), readers=readers[: len(own)])
+    assigned = assigner(own, packed.select_samples(here), readers=readers[: len(own)])
 
     def kept(order: Sequence[int]) -> int:
-        rows = [where[order[row]] for row in dealt.rows]
+        rows = [where[order[row]] for row in assigned.rows]
         return sum(
             one.total("decoder")
             for one, row, read in zip(own, rows, readers, strict=False)
@@ -430,6 +432,6 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     assert kept(range(4)) == max(map(kept, permutations(range(4))))
 
 
-def deal_config(balance: Balance, rows: int) -> DataConfig:
+def make_balance_config(balance: Balance, rows: int) -> DataConfig:
     budgets = {name: CAPACITY.limit(name) for name in ("tokens", "vision", "audio", "segments")}
     return DataConfig.model_validate({"budgets": budgets, "balance": balance, "rows": rows})
