@@ -331,7 +331,7 @@ def share_of(config: ExperimentConfig, images: int) -> float:
 def images_of_row(config: ExperimentConfig) -> int:
     """Images that fill a row of the encoder's own microbatches."""
     (spec,) = media_specs(config.model)
-    return config.schedule.budgets[spec.name] // (OUTPUTS * spec.reduction)
+    return config.schedule.independent_budgets[spec.name] // (OUTPUTS * spec.reduction)
 
 
 def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
@@ -343,7 +343,8 @@ def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
 
 def without_placement(config: ExperimentConfig) -> ExperimentConfig:
     """`config` whose encoders have the decoder's microbatches."""
-    usual = {"independent_microbatches": False, "budgets": {}, "rows": {}}
+    names = "independent_budgets", "independent_rows"
+    usual: dict[str, Any] = {"independent_microbatches": False} | {name: {} for name in names}
     return with_section(config, "schedule", **usual)
 
 

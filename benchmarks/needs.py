@@ -42,12 +42,14 @@ def _one_encoder(config: ExperimentConfig) -> str:
 
 
 def _own_rows(config: ExperimentConfig) -> str:
-    missing = [name for name in config.model.buckets if name not in config.schedule.budgets]
+    missing = [
+        name for name in config.model.buckets if name not in config.schedule.independent_budgets
+    ]
     if not missing:
         return ""
     return (
-        f"schedule.budgets: there is none of {', '.join(missing)}; valid: positions of a "
-        "row of the encoder's own microbatches"
+        f"schedule.independent_budgets: there is none of {', '.join(missing)}; valid: positions of "
+        "a row of the encoder's independent microbatches"
     )
 
 

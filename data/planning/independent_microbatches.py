@@ -311,7 +311,7 @@ def _refuse_longer(media: Ints, positions: int) -> None:
     if longest > positions:
         raise ValueError(
             f"a medium of {longest} positions does not fit an encoder microbatch of {positions}; "
-            "valid: media that fit, or a larger schedule.budgets"
+            "valid: media that fit, or a larger schedule.independent_budgets"
         )
 
 

@@ -325,7 +325,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
         for name in config.model.buckets
     }
-    own_budgets = {name: budgets[name] for name in config.schedule.budgets}
+    own_budgets = {name: budgets[name] for name in config.schedule.independent_budgets}
     # Encoders that have several microbatches for one of the decoder's still have.
     several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
     budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}

@@ -132,12 +132,12 @@ def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
 
 def own_positions(config: ExperimentConfig, name: str) -> int:
     """Input positions of a row of an encoder's microbatches."""
-    return config.schedule.budgets.get(name, config.data.budgets[name])
+    return config.schedule.independent_budgets.get(name, config.data.budgets[name])
 
 
 def own_rows(config: ExperimentConfig, name: str) -> int:
     """Rows of an encoder's microbatches for each of the decoder's."""
-    return config.schedule.rows.get(name, 1)
+    return config.schedule.independent_rows.get(name, 1)
 
 
 def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
@@ -189,7 +189,7 @@ def round_budgets(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[
 
 def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with budgets of usual sizes, by which all else is checked before data are read."""
-    model, own_budgets = config.model, config.schedule.budgets
+    model, own_budgets = config.model, config.schedule.independent_budgets
     media = {
         name: max(model.encoder(name).usual_row(MEDIA), own_budgets.get(name, 0))
         for name in model.buckets

@@ -19,7 +19,7 @@ ANY = "*"
 #: Sections, and keys of `schedule`, that every configuration has which a command wrote: commands
 #: write all keys, people those that they choose.
 SECTIONS = ("run", "model", "parallel", "schedule", "data", "train", "checkpoint", "evaluate")
-_SCHEDULE = ("kind", "chunks", "fill", "live", "hardware", "fsdp_gather", "pad_layers")
+_SCHEDULE = ("kind", "chunks", "fill", "hardware", "fsdp_gather", "pad_layers")
 
 
 class RenameError(ValueError):
@@ -96,8 +96,11 @@ RENAMED = (
         "true in place of own",
     ),
     RenamedKey("schedule.encoder_placement", "schedule.placement"),
-    RenamedKey("schedule.encoder_budgets", "schedule.budgets"),
-    RenamedKey("schedule.encoder_rows", "schedule.rows"),
+    RenamedKey("schedule.encoder_budgets", "schedule.independent_budgets"),
+    RenamedKey("schedule.encoder_rows", "schedule.independent_rows"),
+    RenamedKey("schedule.budgets", "schedule.independent_budgets"),
+    RenamedKey("schedule.rows", "schedule.independent_rows"),
+    RenamedKey("schedule.live", "schedule.max_waiting"),
     RenamedKey("schedule.work_ahead", "schedule.prefetch"),
     RenamedKey("parallel.sums", "parallel.reduce_dtype"),
     RenamedKey("model.encoders.*.lanes", "model.encoders.*.buckets"),
@@ -163,7 +166,7 @@ def translate_keys(values: Mapping[str, Any], around: Mapping[str, Any] | None =
                 value = key.converted(parent[last], around or values)
             except RenameError as error:
                 raise RenameError(f"{'.'.join(path)}: {error}") from None
-            if value is None:
+            if value is None and key.old == key.new:
                 continue
             del parent[last]
             new = _new_path(key, path)

@@ -137,14 +137,15 @@ class ScheduleConfig(Section):
             encoder's microbatches follows the load, and every step's encoder work is placed anew,
             with one compiled program (needs `data.balance: per_phase`). Otherwise an encoder's
             microbatches are the decoder's.
-        budgets: encoder name to the input positions of a row of its independent microbatches; by
-            default its budget in `data.budgets`. Smaller ones follow the load more closely, and
-            each must hold the longest medium.
-        rows: encoder name to the rows of its independent microbatches for each of `data.rows`; by
-            default 1. With more rows an encoder is distributed over more ranks (data x fsdp) than a
-            microbatch of the decoder has rows, rather than split over context and tensor ranks.
-        live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
-            null for twice the stages.
+        independent_budgets: encoder name to the input positions of a row of its independent
+            microbatches; by default its budget in `data.budgets`. Smaller ones follow the load more
+            closely, and each must hold the longest medium.
+        independent_rows: encoder name to the rows of its independent microbatches for each of
+            `data.rows`; by default 1. With more rows an encoder is distributed over more ranks
+            (data x fsdp) than a microbatch of the decoder has rows, rather than split over context
+            and tensor ranks.
+        max_waiting: most microbatches, over all stages, whose encoder outputs wait for the decoder
+            in bubbles; null: twice the stages.
         prefetch: let encoders that are frozen with their connectors run forwards of the next
             step in the last bubbles of a step; batches are then read one step ahead.
         hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
@@ -163,9 +164,9 @@ class ScheduleConfig(Section):
     placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
     independent_microbatches: bool = False
-    budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    rows: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    live: int | None = Field(None, ge=1)
+    independent_budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    independent_rows: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    max_waiting: int | None = Field(None, ge=1)
     prefetch: bool = True
     hardware: LocalText | None = None
     fsdp_gather: Literal["step", "layer"] = "step"
@@ -491,7 +492,7 @@ class ExperimentConfig(Section):
         key = self.budget_key(module)
         every = {
             "data.budgets": self.data.budgets,
-            "schedule.budgets": self.schedule.budgets,
+            "schedule.independent_budgets": self.schedule.independent_budgets,
         }
         return {f"{path}.{key}": sizes[key] for path, sizes in every.items() if key in sizes}
 

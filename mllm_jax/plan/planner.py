@@ -35,7 +35,7 @@ from sharding.plan import PlanRequirement, divisors_of
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
 #: Keys of independent microbatches of encoders, which only encoders in bubbles have.
-OWN = ("independent_microbatches", "budgets", "rows")
+INDEPENDENT = ("independent_microbatches", "independent_budgets", "independent_rows")
 #: What makes the schedules of a workload, and what bounds them.
 SearchCosts = tuple[Scheduler, LowerBounds]
 
@@ -128,7 +128,7 @@ class PlanSearch:
             return self.workload
         default = type(self.config.schedule)()
         schedule = self.platform_config.schedule.model_copy(
-            update={key: getattr(default, key) for key in OWN}
+            update={key: getattr(default, key) for key in INDEPENDENT}
         )
         return self._trace_workload(self.platform_config.model_copy(update={"schedule": schedule}))
 
@@ -216,7 +216,7 @@ class PlanSearch:
                 "kind": strategy.kind,
                 "chunks": chunks,
                 "placement": strategy.placement,
-                "live": strategy.live,
+                "max_waiting": strategy.live,
                 "fsdp_gather": strategy.gather,
                 "pad_layers": chosen.pad_layers,
             }
@@ -226,7 +226,7 @@ class PlanSearch:
         """The keys of independent microbatches of encoders, which only encoders in bubbles have."""
         if not _fills_bubbles(strategy):
             return {}
-        return {key: getattr(self.config.schedule, key) for key in OWN}
+        return {key: getattr(self.config.schedule, key) for key in INDEPENDENT}
 
     def search_plans(
         self,

@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("encoder", TEXT, "model: there is no encoder"),
     ("one encoder", TEXT, "the encoders of the model: there is none"),
     ("one encoder", {}, "the encoders of the model: vision, audio are 2"),
-    ("own rows", {}, "schedule.budgets: there is none of vision, audio"),
+    ("own rows", {}, "schedule.independent_budgets: there is none of vision, audio"),
     ("short and long", {}, "model: media go through vision, audio;"),
     ("short and long", TEXT, "model: media go through nothing;"),
     (

@@ -58,7 +58,7 @@ STAGED = {
 #: Microbatches of the images' own, several for each of the decoder's.
 OWN = STAGED | {
     "schedule__independent_microbatches": True,
-    "schedule__budgets": {"vision": 32},
+    "schedule__independent_budgets": {"vision": 32},
     "data__image": {"height": 16, "max_patches": 32},
 }
 
@@ -73,7 +73,7 @@ OWN_LANES = OWN | {
         "long": {"data": 2, "context": 2},
         "audio": {"data": 4},
     },
-    "schedule__budgets": {"short": 16, "long": 32},
+    "schedule__independent_budgets": {"short": 16, "long": 32},
     "data__budgets": {"tokens": 64, "segments": 8, "short": 64, "long": 64, "audio": 128},
 }
 
@@ -251,7 +251,7 @@ def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(sm
     small = verify.shrink_experiment(config)
     units = [configure_step(own).workload.microbatch_counts["vision"] for own in (config, small)]
     assert min(units) > 1
-    assert small.schedule.budgets["vision"] < small.data.budgets["vision"]
+    assert small.schedule.independent_budgets["vision"] < small.data.budgets["vision"]
     assert small.data.budgets["vision"] < config.data.budgets["vision"]
 
 

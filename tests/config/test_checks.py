@@ -162,10 +162,10 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"placement": "prologue", "live": 4, "prefetch": False},
+                "schedule": {"placement": "prologue", "max_waiting": 4, "prefetch": False},
             },
             [
-                "schedule.live: 4 has no effect, as schedule.placement is prologue",
+                "schedule.max_waiting: 4 has no effect, as schedule.placement is prologue",
                 "schedule.prefetch: False has no effect",
             ],
         ),
@@ -189,19 +189,19 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"budgets": {"vision": 32}},
+                "schedule": {"independent_budgets": {"vision": 32}},
             },
-            ["schedule.budgets.vision: it has no effect, as schedule.independent_microbatches"],
+            ["schedule.independent_budgets.vision: it has no effect, as schedule.independent_"],
         ),
         (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"rows": {"vision": 2, "video": 2}},
+                "schedule": {"independent_rows": {"vision": 2, "video": 2}},
             },
             [
-                "schedule.rows.video: the model has no such encoder; its encoders are",
-                "schedule.rows.vision: it has no effect, as schedule.independent_microbatches",
+                "schedule.independent_rows.video: the model has no such encoder; its encoders are",
+                "schedule.independent_rows.vision: it has no effect, as schedule.independent_",
             ],
         ),
         (
@@ -211,7 +211,7 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "data__balance": "per_phase",
                 "data__rows": 1,
-                "schedule": {"independent_microbatches": True, "rows": {"vision": 2}},
+                "schedule": {"independent_microbatches": True, "independent_rows": {"vision": 2}},
             },
             [
                 "data.rows: 1, 2 times as many for vision, is not a multiple of 2, data x fsdp of "
@@ -227,10 +227,10 @@ ENDS = ("", ".connector")
                     "data__image": {"max_patches": 24},
                     "schedule": {
                         "independent_microbatches": True,
-                        "budgets": {name: positions},
+                        "independent_budgets": {name: positions},
                     },
                 },
-                [f"schedule.budgets.{name}: {reason}"],
+                [f"schedule.independent_budgets.{name}: {reason}"],
             )
             for name, positions, reason in (
                 ("vision", 16, "16 is less than 24, the longest medium"),
@@ -282,9 +282,9 @@ ENDS = ("", ".connector")
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "parallel__encoders": {"vision": {"data": 2, "tensor": 2}, "audio": {"data": 4}},
                 "model__decoder__layers": 2,
-                "schedule__live": 1,
+                "schedule__max_waiting": 1,
             },
-            ["schedule.live: 1 is refused", "valid: 2 or more"],
+            ["schedule.max_waiting: 1 is refused", "valid: 2 or more"],
         ),
         (
             {"parallel__decoder": {"stage": 3}, "model__decoder__layers": 3},
@@ -603,11 +603,11 @@ def test_an_own_row_of_a_clip_is_as_long_as_clips_may_be() -> None:
     }
 
     def own(positions: int) -> dict[str, Any]:
-        budgets = {"independent_microbatches": True, "budgets": {"audio": positions}}
+        budgets = {"independent_microbatches": True, "independent_budgets": {"audio": positions}}
         return changes | {"schedule": budgets}
 
-    assert config(**own(64)).schedule.budgets == {"audio": 64}
-    key = "schedule.budgets.audio:"
+    assert config(**own(64)).schedule.independent_budgets == {"audio": 64}
+    key = "schedule.independent_budgets.audio:"
     assert f"{key} 48 is less than 64, the longest medium; valid: 64" in refused(**own(48))
     uneven = refused(**own(72))
     assert f"{key} 72 is not a multiple of 16" in uneven

@@ -31,9 +31,18 @@ OVERRIDES = {
     ),
     "schedule.encoder_budgets": (
         "schedule.encoder_budgets={vision: 64}",
-        "schedule.budgets={vision: 64}",
+        "schedule.independent_budgets={vision: 64}",
     ),
-    "schedule.encoder_rows": ("schedule.encoder_rows={vision: 2}", "schedule.rows={vision: 2}"),
+    "schedule.encoder_rows": (
+        "schedule.encoder_rows={vision: 2}",
+        "schedule.independent_rows={vision: 2}",
+    ),
+    "schedule.budgets": (
+        "schedule.budgets={vision: 64}",
+        "schedule.independent_budgets={vision: 64}",
+    ),
+    "schedule.rows": ("schedule.rows={vision: 2}", "schedule.independent_rows={vision: 2}"),
+    "schedule.live": ("schedule.live=3", "schedule.max_waiting=3"),
     "schedule.work_ahead": ("schedule.work_ahead=false", "schedule.prefetch=false"),
     "parallel.sums": ("parallel.sums=bfloat16", "parallel.reduce_dtype=bfloat16"),
     "model.encoders.*.lanes": (
@@ -83,7 +92,8 @@ def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
     for old, new in {"placement": "encoder_placement", "prefetch": "work_ahead"}.items():
         schedule[new] = schedule.pop(old)
     for name in ("budgets", "rows"):
-        schedule[f"encoder_{name}"] = schedule.pop(name)
+        schedule[f"encoder_{name}"] = schedule.pop(f"independent_{name}")
+    schedule["live"] = schedule.pop("max_waiting")
     values["parallel"]["sums"] = values["parallel"].pop("reduce_dtype")
     image = values["data"]["image"]
     image["encoders"] = image.pop("modules")
@@ -194,7 +204,7 @@ def test_a_file_is_rewritten_and_keeps_its_comments(
     [
         (
             "schedule: {chunks: 2, pieces: {vision: 2}, live: 3}",
-            "{chunks: {decoder: 2, vision: 2}, live: 3}",
+            "{chunks: {decoder: 2, vision: 2}, max_waiting: 3}",
         ),
         ("schedule: {chunks: 2, pieces: {vision: 2}}", "{chunks: {decoder: 2, vision: 2}}"),
         ("schedule: {pieces: {vision: 2}, chunks: 2}", "{chunks: {decoder: 2, vision: 2}}"),

@@ -99,7 +99,7 @@ def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
     chosen = {
         "chunks": draw(st.sampled_from(CHUNKS)),
         "placement": draw(st.sampled_from(["bubbles", "bubbles", "prologue", "first_stage"])),
-        "live": draw(st.sampled_from([None, None, 1, 2])),
+        "max_waiting": draw(st.sampled_from([None, None, 1, 2])),
         "fsdp_gather": draw(st.sampled_from(["step", "layer"])),
         "pad_layers": draw(st.booleans()),
         "hardware": draw(st.sampled_from([None, None, "h100", "h1"])),

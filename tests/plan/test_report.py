@@ -435,19 +435,19 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
         made = planner.configure_plans(strategy)
         resolve_config(made.model_dump(mode="json"), source="test")
-        assert made.schedule.budgets == budgets
+        assert made.schedule.independent_budgets == budgets
 
 
 def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     """An encoder may have more ranks than the decoder has rows; so has what is written."""
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
-    schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
+    schedule |= {"independent_budgets": {"vision": 24}, "independent_rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve_config(small(**own, data__rows=2), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
     plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
     made = planner.configure_plans(Strategy(plans, microbatches=4))
-    assert made.schedule.rows == {"vision": 2}
+    assert made.schedule.independent_rows == {"vision": 2}
     assert find_problems(made) == []
     assert configure_step(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
 
@@ -455,7 +455,7 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
 def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     """Every plan is predicted like the configuration that runs it, and its work is counted so."""
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
-    schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
+    schedule |= {"independent_budgets": {"vision": 24}, "independent_rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve_config(small(**own, data__rows=2), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")

@@ -27,7 +27,7 @@ def test_every_microbatch_of_a_module_has_a_length_of_its_own() -> None:
 
 
 def test_a_step_varies_whose_encoders_have_microbatches_of_their_own() -> None:
-    budgets = "schedule.budgets={vision: 256}", "data.budgets.vision=1024"
+    budgets = "schedule.independent_budgets={vision: 256}", "data.budgets.vision=1024"
     own = load_config(ROOT / "configs" / "bench" / "mixture.yaml", budgets)
     hardware = load_hardware("h100")
     numbers = microbatches_of(configure_step(own).schedule, measure_step_times(own, hardware))

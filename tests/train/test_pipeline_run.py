@@ -116,7 +116,8 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
         (tmp_path / "usual").mkdir()
         usual = losses(small_config(**change, run=written))
         own: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
-        own |= {"budgets": {"vision": 48}, "rows": {"vision": 2, "audio": 2}}
+        own |= {"independent_budgets": {"vision": 48}}
+        own |= {"independent_rows": {"vision": 2, "audio": 2}}
         checked = {"schedule": own, "train__check_schedules": True}
         checked |= {"parallel__decoder": {"stage": 2, "tensor": 2}, "data__rows": 1}
         checked |= {"train__accumulate": 8}
@@ -135,7 +136,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
     change |= {"data__image": {"height": 16, "max_patches": 24}, "train__accumulate": 4}
     schedule: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
-    schedule |= {"budgets": {"vision": 48}, "rows": {"vision": 2}}
+    schedule |= {"independent_budgets": {"vision": 48}, "independent_rows": {"vision": 2}}
     experiment = Experiment.build(small_config(**change | {"schedule": schedule}))
     recorder, meter = StepRecorder(experiment), FigureMeter(steps=1)
     with open_loader(experiment, LoaderState(0)) as loader:

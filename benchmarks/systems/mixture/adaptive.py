@@ -201,7 +201,7 @@ def search_adaptive(
     if best is None:
         raise ScheduleError(
             f"no strategy with stages has room in {space.memory / 2**30:.3g} GiB; valid: more "
-            "devices, smaller budgets or smaller schedule.budgets"
+            "devices, smaller budgets or smaller schedule.independent_budgets"
         )
     return best
 

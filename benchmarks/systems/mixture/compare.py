@@ -210,7 +210,7 @@ def compare_systems(
 ) -> SystemComparison:
     """Plan all systems for the mean of the mixtures, and run them under each.
 
-    The plans, `schedule.rows` and `model.remat` of `config` are not used: every system
+    The plans, `schedule.independent_rows` and `model.remat` of `config` are not used: every system
     finds its own.
 
     Args:
@@ -228,7 +228,7 @@ def compare_systems(
     loads = [_Loads(config, mixture.share, draw) for mixture in ordered]
     usual = _Loads(config, sum(mixture.share for mixture in ordered) / len(ordered), draw)
     print_line("tracing what layers keep for their backwards")
-    schedule = config.schedule.model_copy(update={"rows": {}})
+    schedule = config.schedule.model_copy(update={"independent_rows": {}})
     planner = PlanSearch(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
@@ -264,7 +264,7 @@ def _configure_plan(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentCo
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
     config, spread = planner.configure_plans(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
-    schedule = config.schedule.model_copy(update={"rows": rows})
+    schedule = config.schedule.model_copy(update={"independent_rows": rows})
     return config.model_copy(update={"schedule": schedule})
 
 

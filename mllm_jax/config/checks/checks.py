@@ -183,7 +183,7 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         if {short, long} <= {*config.data.budgets}:
             least, most = (own_positions(config, name) for name in (short, long))
             if most < least:
-                is_own_budget = long in config.schedule.budgets
+                is_own_budget = long in config.schedule.independent_budgets
                 key = f"{'schedule' if is_own_budget else 'data'}.budgets.{long}"
                 reason = f"{most} is less than the {least} of {short}, whose media may go there"
                 yield ConfigProblem(key, reason, _value_choices(key, least))

@@ -34,7 +34,7 @@ def pipeline_checks(config: ExperimentConfig) -> list[ConfigProblem]:
         *_check_encoder_chunks(config),
         *_check_deepstack(config),
     ]
-    placing = [*_first_stage(config), *_check_live_outputs(config), *_of_bubbles_alone(config)]
+    placing = [*_first_stage(config), *_check_max_waiting(config), *_of_bubbles_alone(config)]
     further = [
         *_independent_microbatches(config),
         *_check_split_weights(config),
@@ -111,7 +111,7 @@ def _or_default(key: str, value: object, reason: str) -> ConfigProblem:
 
 
 def _check_module_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    for key in ("chunks", "budgets", "rows"):
+    for key in ("chunks", "independent_budgets", "independent_rows"):
         names = [*[config.model.backbone] * (key == "chunks"), *config.model.buckets]
         for name in getattr(config.schedule, key):
             if name not in names:
@@ -125,8 +125,8 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.placement == "bubbles":
         return
-    microbatch_keys = ("independent_microbatches", "budgets", "rows")
-    for key in ("fill", *microbatch_keys, "live", "prefetch"):
+    microbatch_keys = ("independent_microbatches", "independent_budgets", "independent_rows")
+    for key in ("fill", *microbatch_keys, "max_waiting", "prefetch"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
             because = f"as schedule.placement is {chosen.placement}"
@@ -149,7 +149,7 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[ConfigProble
         if config.train.check_schedules:
             reason = f"true has no effect, as {key} is false: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
-        for section in ("budgets", "rows"):
+        for section in ("independent_budgets", "independent_rows"):
             for name in getattr(config.schedule, section):
                 reason = f"it has no effect, as {key} is false"
                 yield _or_default(f"schedule.{section}.{name}", LEFT_OUT, reason)
@@ -170,12 +170,15 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
     A size outside these bounds is refused as such; its choices are full shards.
     """
-    for name, positions in config.schedule.budgets.items():
+    for name, positions in config.schedule.independent_budgets.items():
         if name not in config.model.buckets or name not in config.data.budgets:
             continue
         unit = config.budget_unit(name, config.parallel.others[name])
         least, most = longest_medium(config, name), config.data.budgets[name]
-        key, room = f"schedule.budgets.{name}", range(-(-least // unit), most // unit + 1)
+        key, room = (
+            f"schedule.independent_budgets.{name}",
+            range(-(-least // unit), most // unit + 1),
+        )
         if positions < least:
             reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
             yield ConfigProblem(key, reason, partial(_multiple_choices, key, unit, room))
@@ -322,14 +325,14 @@ def _first_stage(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         yield ConfigProblem(key, reason, lambda: others)
 
 
-def _check_live_outputs(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """`schedule.live` admits all outputs that a round of every encoder makes."""
-    live, stages = config.schedule.live, config.parallel.backbone_plan.stage
+def _check_max_waiting(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """`schedule.max_waiting` admits all outputs that a round of every encoder makes."""
+    waiting, stages = config.schedule.max_waiting, config.parallel.backbone_plan.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
     least = max(rounds.values(), default=1)
-    if config.schedule.placement == "bubbles" and live is not None and live < least:
+    if config.schedule.placement == "bubbles" and waiting is not None and waiting < least:
         name = max(rounds, key=lambda name: rounds[name])
-        reason = f"{live} is refused: a round of {name} makes {least} outputs"
-        enough = ProblemChoice(f"{least} or more", {"schedule.live": least})
-        usual = ProblemChoice.of_key("schedule.live", None)
-        yield ConfigProblem("schedule.live", reason, lambda: [[enough], [usual]])
+        reason = f"{waiting} is refused: a round of {name} makes {least} outputs"
+        enough = ProblemChoice(f"{least} or more", {"schedule.max_waiting": least})
+        usual = ProblemChoice.of_key("schedule.max_waiting", None)
+        yield ConfigProblem("schedule.max_waiting", reason, lambda: [[enough], [usual]])

@@ -383,7 +383,7 @@ def _number_choices(key: str, values: Iterable[int]) -> Iterator[ProblemChoice]:
 
 def _check_rows(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every share of the batch has full rows."""
-    rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
+    rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.independent_rows
     wrong = [
         f"{degree}, {_describe_row_axes(config, name)} of {config.plan_key(name)}"
         for name, degree in shares.items()

@@ -146,7 +146,7 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
             "data.budgets.vision: 1024 holds no row of mixture 9:1, which brings 7376 positions",
         ),
         (
-            ("schedule.independent_microbatches=false", "schedule.budgets={}"),
+            ("schedule.independent_microbatches=false", "schedule.independent_budgets={}"),
             "schedule.independent_microbatches: false does not follow a mixture; valid: true",
         ),
         (
