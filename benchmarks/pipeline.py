@@ -39,7 +39,7 @@ from sharding.plan import ParallelPlan
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
 SHARES = (0.10, 0.25, 0.40)
 MICROBATCHES = (8, 32, 128)
-#: Timed repetitions of a step, ticks of one rehearsal of a task, and of one of empty ticks.
+#: Timed repetitions of a step, ticks of one profiled task, and of empty ticks.
 REPETITIONS, TICKS, IDLE_TICKS = 7, 8, 64
 #: Compilations for each number of microbatches.
 COMPILATIONS = 5
@@ -133,7 +133,7 @@ def _measure_placements(config: ExperimentConfig, share: float, print_line: Prin
 
 
 def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
-    """Makespan of `schedule`, given the seconds of the rehearsals of `single_tasks`."""
+    """Makespan of `schedule`, given the seconds of the profiled `single_tasks`."""
     # The time of a program besides its ticks is in both.
     idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
     task_seconds = {
@@ -159,33 +159,33 @@ def _schedule_of(step: TrainStep) -> Schedule:
 def single_tasks(
     configs: Mapping[str, ExperimentConfig], programs: Mapping[str, CompiledGradients]
 ) -> dict[Any, Callable[[], Any]]:
-    """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
+    """Compiled ticks without tasks, and with each task of the steps' schedules alone.
 
     All devices run the same task at the same time, as they do in a step. Tasks of encoders are
     named by how the encoder is divided, their kind and their chunk.
     """
-    rehearsals: dict[Any, Callable[[], Any]] = {}
+    compiled: dict[Any, Callable[[], Any]] = {}
     for name, program in programs.items():
-        rehearse = partial(_compile_ticks, configs[name], program.step)
+        compile_task = partial(_compile_ticks, configs[name], program.step)
         backbone = _schedule_of(program.step).backbone.name
-        if not rehearsals:
-            rehearsals = {
-                "idle": rehearse(IDLE, 0, False),
-                "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
-                "shared": rehearse(IDLE, 0, True),
-                F: rehearse(FusedKind.of_task(F, backbone), 0, False),
-                B: rehearse(FusedKind.of_task(B, backbone), 0, False),
+        if not compiled:
+            compiled = {
+                "idle": compile_task(IDLE, 0, False),
+                "idle longer": compile_task(IDLE, 0, False, IDLE_TICKS),
+                "shared": compile_task(IDLE, 0, True),
+                F: compile_task(FusedKind.of_task(F, backbone), 0, False),
+                B: compile_task(FusedKind.of_task(B, backbone), 0, False),
             }
             if W in _schedule_of(program.step).kinds:
-                rehearsals[W] = rehearse(FusedKind.of_task(W, backbone), 0, False)
+                compiled[W] = compile_task(FusedKind.of_task(W, backbone), 0, False)
         for module in _schedule_of(program.step).sources:
-            if (module, F, 0) in rehearsals:
+            if (module, F, 0) in compiled:
                 continue
             for kind in (F, B):
                 fused = FusedKind.of_task(kind, module.name)
                 for chunk in module.chunks_with(kind):
-                    rehearsals[module, kind, chunk] = rehearse(fused, chunk, False)
-    return rehearsals
+                    compiled[module, kind, chunk] = compile_task(fused, chunk, False)
+    return compiled
 
 
 def _compile_ticks(

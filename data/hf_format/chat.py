@@ -129,7 +129,7 @@ class ReleasedChat:
         written = self._end_token(rendering, tokens, rendering.answers[-1])
         name = self._tokenizer.tokens.get("eos_token")
         last = None if name is None else self._tokenizer.id_of(name)
-        known = (n for n in (last, *stops) if n is not None and not self._is_behind(n))
+        known = (n for n in (last, *stops) if n is not None and not self._lacks_embedding(n))
         ends = [*dict.fromkeys([*([] if written is None else [written]), *known])]
         if not ends:
             raise self._unusable_error("nothing ends an answer, and there is no eos_token")
@@ -233,7 +233,7 @@ class ReleasedChat:
 
     # ---- ids beyond the embeddings ---------------------------------------------------------------
 
-    def _is_behind(self, number: int) -> bool:
+    def _lacks_embedding(self, number: int) -> bool:
         """Whether the decoder has no embedding of a token."""
         return self._embeddings is not None and number >= self._embeddings
 
@@ -258,7 +258,7 @@ class ReleasedChat:
                 ids += self._tokenize_rendering(
                     self._renderer.render_turns(turns, opened=False)
                 ).ids.tolist()
-        for number in filter(self._is_behind, ids):
+        for number in filter(self._lacks_embedding, ids):
             raise DataError(
                 f"data.processor: chat template or placeholders of {self._folder} write "
                 f"{self._describe_token(number)}; valid: a template or placeholder with other "
@@ -268,7 +268,7 @@ class ReleasedChat:
 
     def _check_known(self, ids: Sequence[int]) -> None:
         """Raise ConversationError if a text has a token without an embedding."""
-        for number in filter(self._is_behind, ids):
+        for number in filter(self._lacks_embedding, ids):
             raise ConversationError(f"a text has the token {self._describe_token(number)}")
 
     def _without_embedding(self) -> str:

@@ -245,12 +245,12 @@ class BatchPlanner:
         self._assigner = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)
         # Only next to other members is a sample of use that waits for its epoch.
-        self._ahead = int(isinstance(source, SourceMixture))
+        self._lookahead_epochs = int(isinstance(source, SourceMixture))
         self._pool: list[_Waiting] = []
         self._skipped: list[SkippedSample] = []
         self._planned: deque[MicrobatchPlan] = deque()
         # Stream positions to take before those from `_position` on.
-        self._behind, self._position = deque(carried), state.position
+        self._carried, self._position = deque(carried), state.position
         for _ in range(state.done):
             self.plan()
 
@@ -291,7 +291,7 @@ class BatchPlanner:
         limits = {
             name: max(share.limits[name] for share in assignments) for name in assignments[0].limits
         }
-        carry = (*(item.position for item in self._pool), *self._behind)
+        carry = (*(item.position for item in self._pool), *self._carried)
         after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
@@ -408,15 +408,15 @@ class BatchPlanner:
         """
         most = min(self._wanted - len(on_offer(self._pool)), 2 * self._wanted - len(self._pool))
         count = max(0, most)
-        carried = list(islice(self._behind, count))
+        carried = list(islice(self._carried, count))
         new = self._group.positions(self._position, count - len(carried))
-        return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._ahead)
+        return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._lookahead_epochs)
 
     def _skip_positions(self, positions: Sequence[int]) -> None:
         """Go past the next stream positions."""
         for position in positions:
-            if self._behind:
-                self._behind.popleft()
+            if self._carried:
+                self._carried.popleft()
             else:
                 self._position = position + 1
 

@@ -61,7 +61,7 @@ class Experiment:
         return build_step_on_devices_of(self.step, self.config.model, plans)
 
     @property
-    def compiled_ahead(self) -> PrecompiledPrograms | None:
+    def precompiled(self) -> PrecompiledPrograms | None:
         """Programs that were compiled ahead of time, if the configuration names their folder."""
         folder = self.config.run.compiled_steps
         if folder is None:

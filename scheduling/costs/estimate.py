@@ -39,7 +39,7 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
         sources=sources,
         head=backbone.head_time(),
         send=backbone.send_seconds(),
-        deliver=backbone.deliver_seconds(),
+        embed=backbone.embed_seconds(),
         gather=sum(module.gather_seconds() for module in modules.values()),
         scatter=sum(module.scatter_seconds() for module in modules.values()),
         update=sum(module.update_seconds() for module in modules.values()),
@@ -171,7 +171,7 @@ class ModuleTiming(LayerTiming):
             {},
             self.head_time(),
             self.send_seconds(),
-            self.deliver_seconds(),
+            self.embed_seconds(),
             self.gather_seconds(),
             self.scatter_seconds(),
             self.update_seconds(),
@@ -202,7 +202,7 @@ class ModuleTiming(LayerTiming):
             return 0.0
         return self.hardware.send_seconds(self.activation_bytes / plan.sequence, plan.inner_devices)
 
-    def deliver_seconds(self) -> float:
+    def embed_seconds(self) -> float:
         """Seconds of embedding a microbatch: look-up, sum over stages, return of the gradient."""
         share = self.activation_bytes / self.plan.sequence * self.profile.input_activations
         return self.looked_up + 4 * self.group_seconds(share, "stage") + 2 * self.gathered_rows

@@ -63,10 +63,10 @@ class StepTimes:
         forward, backward: times of one chunk of the backbone on one microbatch, the backward
             with its recomputation.
         sources: `(kind, module, chunk)` of a module that feeds the backbone to the task's time.
-        head: time of head, loss and embedding of one microbatch, on every stage at the same time.
+        head: time of head and loss of one microbatch, on every stage at the same time.
         send: seconds of moving activations and gradients between stages at a stage sync.
-        deliver: seconds of handing a microbatch's inputs to the first stage, in the same stage
-            sync.
+        embed: seconds of embedding a microbatch for the first stage, with the outputs of its
+            sources, in the same stage sync.
         gather, scatter: seconds of the collectives over data-parallel ranks at the step's ends.
         update: seconds of the optimizer.
         more: times of further kinds of tasks of the backbone, by the names of their costs: of one
@@ -78,7 +78,7 @@ class StepTimes:
     sources: Mapping[tuple[TaskKind, str, int], TaskTime]
     head: TaskTime
     send: float = 0.0
-    deliver: float = 0.0
+    embed: float = 0.0
     gather: float = 0.0
     scatter: float = 0.0
     update: float = 0.0

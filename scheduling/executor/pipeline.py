@@ -12,7 +12,7 @@ tick every device
    stage, and saves the gradient for its outputs;
 3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
    the vocabulary, and the outputs of the sources wait on the stages that computed them, so one sum
-   over the stages delivers both.
+   over the stages moves both to the first stage.
 
 Heads and embeddings that stages do not share are part of the tasks of last and first chunks.
 """

@@ -203,10 +203,10 @@ class _TaskPlacer:
         if not (everyone or self._is_round_due(counts)):
             return
         for stage in self.active:
-            spare = self.pending[stage] > counts[stage]
+            has_surplus = self.pending[stage] > counts[stage]
             blocked = shares_tick and self.occupied[tick, stage]
-            if self.pending[stage] and (spare or everyone) and not blocked:
-                self.need[stage] -= spare
+            if self.pending[stage] and (has_surplus or everyone) and not blocked:
+                self.need[stage] -= has_surplus
                 self._run_next(stage)
         self._update_critical()
 

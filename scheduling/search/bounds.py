@@ -90,7 +90,7 @@ def lower_bound(
     )
     stages, count = strategy.backbone.stage, strategy.microbatches
     ends = (
-        count * (backbone.head_time().seconds + backbone.deliver_seconds())
+        count * (backbone.head_time().seconds + backbone.embed_seconds())
         + backbone.update_seconds()
     )
     slots = count * chunks

@@ -4,12 +4,12 @@ As in `scheduling.simulate.timeline`, every stage runs its fused tasks and the s
 ends of the ticks of `Schedule.stage_syncs`; here tasks have collectives and overlap, stage syncs
 take time, and the step has its ends::
 
-    gather | prologue | deliver | tick, tick, .. | epilogue | scatter | update
-                                      ^ a stage sync: send, head and loss, deliver
+    gather | prologue | embed | tick, tick, .. | epilogue | scatter | update
+                                    ^ a stage sync: send, head and loss, embed
 
 Prologue and epilogue hold encoder tasks only. With `SimulationOptions.overlap_gather` they overlap
 with gather and scatter. A stage sync sends if backbone tasks or chunks of encoders of several
-stages have run, computes the head if a microbatch has left the last chunk, and delivers if one
+stages have run, computes the head if a microbatch has left the last chunk, and embeds if one
 enters next. Lengths change tasks and heads; activations move in buffers of fixed size.
 """
 
@@ -131,7 +131,7 @@ class _LockstepReplica:
         self.replica, self.clock = replica, clock
         self.slow = [replica.slow.get(stage, 1.0) for stage in range(schedule.stages)]
         self.known, self.which = self._uneven_cases() if replica.lengths else self._even_cases()
-        self.heads, self.delivers = _head_microbatches(schedule), _entering_ticks(schedule)
+        self.heads, self.embeds = _head_microbatches(schedule), _entering_ticks(schedule)
         self.starts, self.ends = np.zeros((2, *self.which.shape))
         self.met, self.done = np.zeros((2, len(self.which)))
         self.clocks = np.zeros(schedule.stages)
@@ -167,7 +167,7 @@ class _LockstepReplica:
             self.clocks[:] = gathered
         self._run_ticks(prologue)
         if middle:
-            self.clocks[:] = max(self.clocks.max(), gathered) + self.times.deliver
+            self.clocks[:] = max(self.clocks.max(), gathered) + self.times.embed
         self._run_ticks(middle)
         decoded = np.maximum(self.clocks, gathered).tolist()
         self._run_ticks(epilogue)
@@ -191,12 +191,12 @@ class _LockstepReplica:
             self.done[tick] = self.clocks.max()
 
     def _sync_stages(self, tick: int) -> None:
-        """The stages wait for each other, then send, compute the head and deliver."""
+        """The stages wait for each other, then send, compute the head and embed."""
         now = self.clocks.max() + self.times.send * self.schedule.sends_values[tick]
         self.met[tick] = now
         if self.heads[tick] >= 0:
             now = max(now + task.seconds for task in self._head_times(self.heads[tick]))
-        self.clocks[:] = now + self.times.deliver * self.delivers[tick]
+        self.clocks[:] = now + self.times.embed * self.embeds[tick]
 
     def _head_times(self, microbatch: int) -> list[FusedTaskTime]:
         """Times of head and loss by stage."""
@@ -246,9 +246,9 @@ def _head_microbatches(schedule: Schedule) -> list[int]:
 
 def _entering_ticks(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the backbone after a tick's stage sync."""
-    delivers = [False] * len(schedule.ticks)
+    embeds = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_sync
     for tick in schedule.tasks_of(F, 0)[0].tolist():
         if before[tick] in middle:
-            delivers[before[tick]] = True
-    return delivers
+            embeds[before[tick]] = True
+    return embeds

@@ -22,7 +22,7 @@ from data.sample import DataError, Lengths
 #: Steps that are drawn.
 STEPS = 8
 #: Samples that are drawn for a group, over those that fill it in the mean.
-SPARE = 2
+OVERSAMPLING = 2
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def draw_steps(
 def _count_filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
     """Samples of which some are left when the rows of a group are full."""
     mean = needs.mean(0)
-    return SPARE * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
+    return OVERSAMPLING * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
 
 
 def _most_expensive(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:

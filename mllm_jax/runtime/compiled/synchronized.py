@@ -32,7 +32,7 @@ class SynchronizedProgram:
     def __init__(
         self, name: str, program: Any, precompiled: PrecompiledPrograms | None = None
     ) -> None:
-        self._name, self._program, self._ahead = name, program, precompiled
+        self._name, self._program, self._precompiled = name, program, precompiled
         self._ready: dict[Any, Callable[..., Any]] = {}
 
     def prepare(self, *arguments: Any) -> Callable[..., Any]:
@@ -44,7 +44,7 @@ class SynchronizedProgram:
         signature = _shape_signature(arguments)
         if signature not in self._ready:
             self._ready[signature] = _prepare_program(
-                self._name, self._program, self._ahead, arguments
+                self._name, self._program, self._precompiled, arguments
             )
         return self._ready[signature]
 
@@ -54,7 +54,7 @@ class SynchronizedProgram:
         Raises:
             AgreementError: as of `_prepare_program`.
         """
-        if current_peers().count > 1 or self._ahead is not None:
+        if current_peers().count > 1 or self._precompiled is not None:
             return self.prepare(*arguments)(*arguments)
         signature = _shape_signature(arguments)
         if signature in self._ready:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: Seconds for the beginning of a connection.
 BEGINNING = 60.0
 #: Most open connections of strangers, in addition to those of all who are expected.
-SPARE = 64
+MAX_STRANGERS = 64
 #: Seconds in which who is refused may hang up.
 PARTING = 2.0
 
@@ -36,7 +36,7 @@ class StrangerConnections:
     """
 
     def __init__(self, expected: int) -> None:
-        self._limit = expected + SPARE
+        self._limit = expected + MAX_STRANGERS
         self._open: dict[Connection, None] = {}
 
     async def read_introduction(self, kind: type[T], connection: Connection) -> T | None:

@@ -71,7 +71,7 @@ def test_who_connects_and_says_nothing_is_not_waited_for(
 
 
 def test_of_too_many_strangers_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "SPARE", 1)
+    monkeypatch.setattr(strangers, "MAX_STRANGERS", 1)
 
     async def test(first: PeerHub, connect: Connect) -> None:
         ends = [await connect() for _ in range(5)]

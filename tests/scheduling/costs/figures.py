@@ -201,7 +201,7 @@ def figures(case: Case) -> dict[str, float]:
         *((f"{kind.name} {module} {n}", own) for (kind, module, n), own in times.sources.items()),
     ):
         found[name] = [task.compute, task.collective]
-    for name in ("send", "deliver", "gather", "scatter", "update"):
+    for name in ("send", "embed", "gather", "scatter", "update"):
         found[name] = getattr(times, name)
     found |= {f"memory {k}": v for k, v in _memory(case).items()}
     found["least memory"] = least_memory(workload, strategy, hardware)

@@ -283,7 +283,7 @@ def test_every_plan_computes_the_same(strategy: Strategy) -> None:
 def seconds(times: StepTimes) -> list[float]:
     """Seconds of all parts of a step."""
     parts = (times.forward, times.backward, times.head, *times.sources.values())
-    others = (times.send, times.deliver, times.gather, times.scatter, times.update)
+    others = (times.send, times.embed, times.gather, times.scatter, times.update)
     return [*(part.seconds for part in parts), *others]
 
 

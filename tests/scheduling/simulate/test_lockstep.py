@@ -54,7 +54,7 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
         if task.module != "decoder":
             pieces.setdefault((task.kind, task.module, task.chunk), draw(own))
     update = whole if collectives else st.just(0.0)
-    ends: dict[str, Any] = {name: draw(link) for name in ("send", "deliver", "gather", "scatter")}
+    ends: dict[str, Any] = {name: draw(link) for name in ("send", "embed", "gather", "scatter")}
     more = {"weights": draw(own)} if W in schedule.kinds else {}
     return StepTimes(
         draw(own), draw(own), pieces, draw(own), **ends, update=draw(update), more=more
@@ -151,7 +151,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
     clocks = [add(times.gather)] * len(stages)
     for tick, row in enumerate(schedule.ticks):
         if schedule.span and tick == schedule.phases[1].start:
-            clocks = [add(times.deliver, *clocks)] * len(stages)
+            clocks = [add(times.embed, *clocks)] * len(stages)
         for stage, task in ((own, task) for own in stages for task in row[own]):
             length = replica.length_factor(task.module, task.microbatch)
             clocks[stage] = add(compute(times.time_of(task), stage, length), clocks[stage])
@@ -166,7 +166,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
                 clocks = [add(compute(times.head, s, length), clocks[s]) for s in stages]
         following = next((t for t in range(tick + 1, len(meets)) if meets[t]), len(meets))
         entering = any(enters[tick + 1 : following + 1]) and tick in schedule.phases[1]
-        clocks = [add(times.deliver * entering, *clocks)] * len(stages)
+        clocks = [add(times.embed * entering, *clocks)] * len(stages)
     scattered = [add(times.scatter, clock) for clock in clocks]
     for stage in stages:
         add(times.update * replica.slow.get(stage, 1.0), *scattered)
@@ -241,7 +241,7 @@ PLAIN = StepTimes(alone(2.0), alone(4.0), {}, alone(0.5))
 def test_all_kinds_of_idle_time_by_hand() -> None:
     times = StepTimes(alone(2.0, 1.0), alone(4.0, 1.0), {}, alone(0.5), 0.25, 0.125, 3.0, 2.0, 1.5)
     made = simulate_step(one_forward_one_backward(2, 1), times)
-    # gather, deliver, F, send, F, send, head, B, send, B, send, scatter, update
+    # gather, embed, F, send, F, send, head, B, send, B, send, scatter, update
     assert made.makespan == 3 + 0.125 + 3 + 0.25 + 3 + 0.25 + 0.5 + 5 + 0.25 + 5 + 0.25 + 2 + 1.5
     first, last = made.stages
     assert first.compute == last.compute == 2 + 0.5 + 4 + 1.5
@@ -263,8 +263,8 @@ def test_all_kinds_of_idle_time_by_hand() -> None:
     }
 
 
-def test_every_microbatch_is_delivered_once() -> None:
-    many = simulate_step(interleaved_schedule(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
+def test_every_microbatch_is_embedded_once() -> None:
+    many = simulate_step(interleaved_schedule(2, 2, 6), replace(PLAIN, embed=0.5)).makespan
     assert many == simulate_step(interleaved_schedule(2, 2, 6), PLAIN).makespan + 6 * 0.5
 
 

@@ -42,7 +42,7 @@ class GoodputListener:
 
     def __call__(self, event: Event) -> None:
         """Note the time since the last event."""
-        self._ledger.note_time(self._kind_before(event), self._kind_behind(event))
+        self._ledger.note_time(self._kind_before(event), self._kind_after(event))
         effective = self._effective_before + self._ledger.seconds["step"]
         self._progress.effective = self._record.effective = effective
         match event:
@@ -87,7 +87,7 @@ class GoodputListener:
                 return "compile" if self._compiled > before else "step"
         return "step"
 
-    def _kind_behind(self, event: Event) -> str:
+    def _kind_after(self, event: Event) -> str:
         """What the time after the event goes into, as far as that is known before its end."""
         match event:
             case Phase("copy" | "save", seconds=None):
