@@ -44,7 +44,14 @@ from mllm_jax.config.strict_yaml import (
     shorten_repr,
     write_yaml,
 )
-from mllm_jax.models.short_form import BACKBONE, MODULES, backbone_of, sections_of_modules
+from mllm_jax.models.short_form import (
+    BACKBONE,
+    MODULES,
+    backbone_of,
+    module_values,
+    sections_of_modules,
+)
+from mllm_jax.models.written_form import with_moved_edges
 
 __all__ = [
     "AdamWConfig",
@@ -147,6 +154,10 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     if modules:  # in the form that the modules of the release have
         model = {key: value for key, value in model.items() if key != MODULES}
         model |= sections_of_modules(modules, backbone)
+    try:  # what edges have is not that of the release
+        model = with_moved_edges(model, backbone, module_values(released, backbone))
+    except ValueError as error:
+        raise ConfigError(source, [f"model: {error}"]) from None
     return {**values, "model": _merge_values(released, model)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mllm_jax.families.choice import DECODERS
@@ -23,13 +23,31 @@ def with_edges_in_modules(values: Mapping[str, Any]) -> dict[str, Any]:
     form = dict(values)
     if MODULES in form or "backbone" in form:
         form = _checked_form(form)
-    edges = form.get("edges")
-    if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
-        return form
-    backbone, key = form.get("backbone", BACKBONE), MODULES if MODULES in form else OTHERS
+    return with_moved_edges(form, form.get("backbone", BACKBONE))
+
+
+def with_moved_edges(
+    form: Mapping[str, Any], backbone: str, known: Collection[str] = ()
+) -> dict[str, Any]:
+    """Values whose edges into the backbone are keys of their sources.
+
+    Args:
+        form: values in the form of the graph.
+        backbone: name of the backbone.
+        known: modules that get keys although the values do not have them yet.
+
+    Raises:
+        ValueError: keys of an edge are given twice.
+    """
+    edges, key = form.get("edges"), OTHERS if backbone == BACKBONE else MODULES
+    written = form.get(key) or {}
+    if not isinstance(edges, list) or not isinstance(written, Mapping):
+        return dict(form)
+    if not all(isinstance(edge, dict) for edge in edges):
+        return dict(form)
     left = [edge for edge in edges if edge.get("target") != backbone]
     also = {edge.get("source") for edge in left}
-    modules = dict(form.get(key) or {})
+    modules = {name: {} for name in known if name != backbone} | dict(written)
     for edge in edges:
         source = edge.get("source")
         if edge.get("target") == backbone != source and isinstance(modules.get(source), dict):
@@ -37,7 +55,8 @@ def with_edges_in_modules(values: Mapping[str, Any]) -> dict[str, Any]:
             left += [{"source": source, "target": backbone}] if source in also else []
         elif edge.get("target") == backbone:
             left.append(edge)
-    return form | {"edges": left} | ({key: modules} if modules else {})
+    others = {name: value for name, value in form.items() if name != "edges"}
+    return others | ({"edges": left} if left else {}) | ({key: modules} if modules else {})
 
 
 def _checked_form(values: dict[str, Any]) -> dict[str, Any]:

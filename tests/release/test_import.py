@@ -350,6 +350,23 @@ def test_a_section_may_leave_the_model_to_the_release(tmp_path: Path) -> None:
         resolve_config(values, "test")
 
 
+@pytest.mark.parametrize("modules", [{}, {"vision": {"layers": 2}}])
+def test_an_edge_may_have_another_connector_than_the_release(
+    modules: dict[str, Any], tmp_path: Path
+) -> None:
+    values = imported(tmp_path / "run", PARITY / "llava")
+    folder = values["model"]["pretrained"]
+    pretrained = {"decoder": folder, "vision": folder, "vision.connector": None}
+    edge = {"source": "vision", "target": "decoder", "connector": {"hidden": 48}}
+    values["model"] = {"pretrained": pretrained, "encoders": modules, "edges": [edge]}
+    model = resolve_config(values, "test").model
+    assert model.encoders["vision"].connector.hidden == 48
+    assert model.edges == ()
+    values["model"]["encoders"] = {"vision": {"connector": {"hidden": 32}}}
+    with pytest.raises(ConfigError, match="model: edge vision -> decoder: connector of vision are"):
+        resolve_config(values, "test")
+
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 
