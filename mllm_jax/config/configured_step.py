@@ -270,7 +270,7 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
         remats=config.model.remats,
         gather=chosen.fsdp_gather,
         placement=chosen.placement,
-        live=chosen.max_waiting,
+        max_waiting=chosen.max_waiting,
         co_issue="tensor" in chosen.fill and stages and has_collectives(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,

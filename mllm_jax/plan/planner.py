@@ -216,7 +216,7 @@ class PlanSearch:
                 "kind": strategy.kind,
                 "chunks": chunks,
                 "placement": strategy.placement,
-                "max_waiting": strategy.live,
+                "max_waiting": strategy.max_waiting,
                 "fsdp_gather": strategy.gather,
                 "pad_layers": chosen.pad_layers,
             }

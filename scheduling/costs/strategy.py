@@ -31,7 +31,7 @@ class Strategy:
         gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
             stages always by layer.
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
-        live: most microbatches whose encoder outputs may wait in bubbles; None for twice the
+        max_waiting: most microbatches whose encoder outputs may wait in bubbles; None for twice the
             stages.
         co_issue: whether tasks of a fused task run side by side.
         kind: kind of the backbone's schedule, one of
@@ -47,7 +47,7 @@ class Strategy:
     remat: Remat = "layer"
     gather: str = "step"
     placement: Placement = "bubbles"
-    live: int | None = None
+    max_waiting: int | None = None
     co_issue: bool = True
     kind: str = "1f1b"
     fill: tuple[Fill, ...] = get_args(Fill)

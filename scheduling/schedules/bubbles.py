@@ -76,7 +76,7 @@ def place_modules(
     costs: TaskCosts,
     placement: Placement = "bubbles",
     fill: Collection[str] = get_args(Fill),
-    live: int | None = None,
+    max_waiting: int | None = None,
     thorough: bool = True,
     in_turn: bool = False,
     feeds: Sequence[Feed] = (),
@@ -94,8 +94,8 @@ def place_modules(
         fill: for `"bubbles"`: `"pipeline"` allows the backbone's idle slots; `"tensor"` allows
             rounds in the ticks of its tasks, which otherwise have separate ones; `"data"` allows
             the time in which parameters are gathered and gradients scattered, as the costs say.
-        live: for `"bubbles"`: outputs of how many of the backbone's microbatches may wait for the
-            backbone, over all stages and for each module, and how many of their gradients for the
+        max_waiting: for `"bubbles"`: most of the backbone's microbatches, over all stages and for
+            each module, whose outputs wait for the backbone, and whose gradients wait for the
             module; by default 2 x stages. It does not apply to other placements: one output waits
             with `"first_stage"`, all with `"prologue"`.
         thorough: whether to try all the options above; otherwise only the first of each is
@@ -103,8 +103,8 @@ def place_modules(
             longer.
         in_turn: for `"bubbles"`: microbatches are assigned to a module's pipelines in turn, however
             many chunks the idle slots of each take. So a pipeline keeps values of few microbatches
-            at a time. `live` may then be less than the outputs of a round, whose chunks run in
-            several ticks. With 0 none waits: forwards run right before the first of the backbone's
+            at a time. `max_waiting` may then be less than the outputs of a round, whose chunks
+            run in several ticks. With 0 none waits: forwards run right before the first of the backbone's
             microbatches that they feed, backwards right after the last, and no chunk is refined.
             So the fewest values are saved, and the step is the longest.
         feeds: which of the backbone's microbatches those of a module feed; microbatch for
@@ -119,8 +119,8 @@ def place_modules(
             division is refused, or a kind of task has no cost.
     """
     sources = _with_feeds(backbone, modules, feeds)
-    _check_arguments(backbone, sources, costs, placement, fill, live, in_turn)
-    rules = PlacementRules.of_placement(placement, fill, live, backbone.stages)
+    _check_arguments(backbone, sources, costs, placement, fill, max_waiting, in_turn)
+    rules = PlacementRules.of_placement(placement, fill, max_waiting, backbone.stages)
     rules = replace(rules, thorough=thorough, in_turn=in_turn)
     return _place_with_ends(backbone, sources, costs, rules).build_schedule(
         [module for module, _ in sources], [feed for _, feed in sources]
@@ -132,12 +132,12 @@ def choose_prefetch(
     modules: Sequence[ModuleStages],
     costs: TaskCosts,
     fill: Collection[str] = get_args(Fill),
-    live: int | None = None,
+    max_waiting: int | None = None,
     feeds: Sequence[Feed] = (),
 ) -> tuple[ModuleStages, ...]:
     """Let frozen modules run for the next step as far as that makes steps shorter.
 
-    Outputs for the next step are saved beyond the step's end, at most `live` for each module.
+    Outputs for the next step are saved beyond the step's end, at most `max_waiting` of a module.
 
     Args: as for `place_modules` with `"bubbles"`.
 
@@ -146,9 +146,9 @@ def choose_prefetch(
         shortest step, chosen for one module after the other.
     """
     sources = _with_feeds(backbone, modules, feeds)
-    _check_arguments(backbone, sources, costs, "bubbles", fill, live)
-    rules = PlacementRules.of_placement("bubbles", fill, live, backbone.stages)
-    most = int(min(backbone.microbatches, rules.live))
+    _check_arguments(backbone, sources, costs, "bubbles", fill, max_waiting)
+    rules = PlacementRules.of_placement("bubbles", fill, max_waiting, backbone.stages)
+    most = int(min(backbone.microbatches, rules.max_waiting))
     for index in (i for i, module in enumerate(modules) if not module.trains):
         module, feed = sources[index]
         choices = sorted({*range(0, most, backbone.stages // module.stages), most})
@@ -168,7 +168,7 @@ def choose_chunks(
     divisions: Mapping[ModuleStages, ChunkCosts],
     costs: TaskCosts,
     fill: Collection[str] = get_args(Fill),
-    live: int | None = None,
+    max_waiting: int | None = None,
     feeds: Sequence[Feed] = (),
 ) -> ModuleStages:
     """The division into the fewest chunks whose step is at most a hundredth longer than any other.
@@ -177,7 +177,7 @@ def choose_chunks(
 
     Args:
         divisions: possible divisions of one module, with the costs of their chunks.
-        backbone, costs, fill, live, feeds: as for `place_modules`.
+        backbone, costs, fill, max_waiting, feeds: as for `place_modules`.
 
     Raises:
         ScheduleError: there is no division, or one is refused.
@@ -188,8 +188,8 @@ def choose_chunks(
     for module, chunk_costs in sorted(divisions.items(), key=lambda item: item[0].chunks):
         of_module = replace(costs, sources={module.name: chunk_costs})
         sources = _with_feeds(backbone, [module], feeds)
-        _check_arguments(backbone, sources, of_module, "bubbles", fill, live)
-        rules = PlacementRules.of_placement("bubbles", fill, live, backbone.stages)
+        _check_arguments(backbone, sources, of_module, "bubbles", fill, max_waiting)
+        rules = PlacementRules.of_placement("bubbles", fill, max_waiting, backbone.stages)
         table = _place_with_ends(backbone, sources, of_module, rules)
         steps[module] = table.step_length(costs.gather, costs.scatter)
     limit = min(steps.values()) * (1 + STEP_TOLERANCE)
@@ -238,7 +238,7 @@ def _check_arguments(
     costs: TaskCosts,
     placement: str,
     fill: Collection[str],
-    live: int | None,
+    max_waiting: int | None,
     in_turn: bool = False,
 ) -> None:
     _check_names("placement", [placement], get_args(Placement))
@@ -254,10 +254,10 @@ def _check_arguments(
     for module, feed in sources:
         _check_division(module, feed, backbone, costs)
         pipelines = backbone.stages // module.stages if placement == "bubbles" else 1
-        if live is not None and live < (0 if in_turn else pipelines):
+        if max_waiting is not None and max_waiting < (0 if in_turn else pipelines):
             raise ScheduleError(
-                f"live: {live} is refused: a round of {module.name!r} makes {pipelines} outputs; "
-                f"valid: {pipelines} or more"
+                f"max_waiting: {max_waiting} is refused: a round of {module.name!r} makes "
+                f"{pipelines} outputs; valid: {pipelines} or more"
             )
         if placement == "first_stage" and module.stages > 1:
             raise ScheduleError(
@@ -320,11 +320,13 @@ def _place_all(
     for module, feed in order:
         of_module = [queue for queue in queues if queue.module == module]
         numbers = range(module.prefetch, feed.source_count(backbone.microbatches))
-        limits = replace(rules, live=rules.live * feed.per_target)
+        limits = replace(rules, max_waiting=rules.max_waiting * feed.per_target)
         table = _place_shortest(table, of_module, numbers, limits)
     for module, feed in order:
         of_module = [TaskQueue.of_module(module, feed, F, costs, prefetch=True)]
-        table = _place_shortest(table, of_module, range(module.prefetch), replace(rules, live=inf))
+        table = _place_shortest(
+            table, of_module, range(module.prefetch), replace(rules, max_waiting=inf)
+        )
     return table
 
 
@@ -350,7 +352,7 @@ def _place_shortest(
             placed[choice] = tried
         placements.append(placed[choice])
     placements.sort(key=lambda tried: tried.makespan)
-    if rules.slots and rules.rounds == "beside" and rules.live:
+    if rules.slots and rules.rounds == "overlapped" and rules.max_waiting:
         placements[:MAX_REFINED] = [
             refine_placement(tried, rules) for tried in placements[:MAX_REFINED]
         ]

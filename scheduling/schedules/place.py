@@ -135,9 +135,9 @@ class _TaskPlacer:
         """Go through the ticks, and on until everything is placed."""
         self._admit_jobs(self.arrivals[0])
         for tick, arriving in enumerate(self.arrivals[1:]):
-            while self.rules.rounds == "between" and self._is_round_due(self.before[tick]):
+            while self.rules.rounds == "separate" and self._is_round_due(self.before[tick]):
                 self._insert_round(tick)
-            while not self.rules.live and any(self.pending):
+            while not self.rules.max_waiting and any(self.pending):
                 self._insert_round(tick, everyone=True)
             if arriving:
                 self._bound_waiting(tick, len(arriving))
@@ -145,7 +145,9 @@ class _TaskPlacer:
             if self.has_slots[tick]:
                 self._fill_slots(tick)
             elif self._allows_round(tick):
-                self._run_round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
+                self._run_round(
+                    tick, everyone=self.waiting + len(arriving) > self.rules.max_waiting
+                )
             if arriving or self.moving:
                 self._admit_jobs(arriving)
         while self.unfinished:
@@ -161,8 +163,8 @@ class _TaskPlacer:
         self.moving.clear()
 
     def _bound_waiting(self, tick: int, arriving: int) -> None:
-        """Inserts rounds before `tick` if more than `live` microbatches would wait after it."""
-        while self.waiting and arriving + self._waiting_after(tick) > self.rules.live:
+        """Inserts rounds before `tick` if more than `max_waiting` outputs would wait after it."""
+        while self.waiting and arriving + self._waiting_after(tick) > self.rules.max_waiting:
             self._insert_round(tick, everyone=True)
 
     def _waiting_after(self, tick: int) -> int:
@@ -176,7 +178,7 @@ class _TaskPlacer:
 
     def _allows_round(self, tick: int) -> bool:
         """Whether a round may share `tick` with its tasks."""
-        return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
+        return self.rules.rounds == "overlapped" and (self.free[tick] or self.rules.eager)
 
     def _insert_round(self, tick: int, everyone: bool = False) -> None:
         """Inserts a round in a new tick before `tick`."""

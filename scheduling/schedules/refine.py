@@ -48,7 +48,7 @@ class _Windows:
         begin: `[tasks]`: whether the microbatch waits until this task (backwards) or after it
             (forwards).
         waiting: `[ticks]`: number of microbatches that wait at the end of a tick.
-        live: largest number of microbatches that may wait.
+        max_waiting: largest number of microbatches that may wait.
         floor: `[ticks]`, as in `ScheduleBuilder`.
     """
 
@@ -60,7 +60,7 @@ class _Windows:
     last: np.ndarray
     begin: np.ndarray
     waiting: np.ndarray
-    live: float
+    max_waiting: float
     floor: np.ndarray
 
     @classmethod
@@ -82,9 +82,11 @@ class _Windows:
         np.add.at(waiting, ends[0][begin], 1)
         np.add.at(waiting, ends[1][begin], -1)
         costs = part.task_costs
-        live = inf if queue.prefetch else rules.live
+        max_waiting = inf if queue.prefetch else rules.max_waiting
         counted = waiting.cumsum()
-        return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
+        return cls(
+            part, costs, before, after, first, last, begin, counted, max_waiting, table.floor
+        )
 
     def shift_tasks(self, load: np.ndarray) -> int:
         """Move tasks that shorten the step, changing `load` `[ticks, stages]`; number of moves."""
@@ -120,7 +122,7 @@ class _Windows:
         first = ticks[before] if before >= 0 else self.first[task]
         last = ticks[after] if after >= 0 else self.last[task]
         if self.begin[task]:
-            full = self.waiting[first:last] >= self.live
+            full = self.waiting[first:last] >= self.max_waiting
             if self.placed.queue.reverse:
                 first = first + np.flatnonzero(full[: tick - first]).max(initial=-1) + 1
             else:

@@ -24,11 +24,11 @@ class PlacementRules:
 
     Attributes:
         slots: whether chunks may use idle slots in the backbone's ticks.
-        rounds: where rounds run before the last tick: in the ticks of backbone tasks, in new ones
-            between them, or nowhere.
-        live: number of microbatches that may be ready and not begun; `of_placement` counts the
-            backbone's, a placement those of its module. With 0 all chunks run
-            as soon as they are ready.
+        rounds: where rounds run: `overlapped` in the ticks of backbone tasks, in `separate` ticks
+            between them, or after all of them, at the `end`.
+        max_waiting: most microbatches that may be ready and not begun: of the backbone in
+            `of_placement`, of the module in a placement. With 0 all chunks run as soon as they are
+            ready.
         eager: whether a stage runs its chunks regardless of the other stages.
         stretch: whether idle slots may be shorter than a chunk.
         ends: whether to use the time of gathering parameters and scattering gradients.
@@ -37,8 +37,8 @@ class PlacementRules:
     """
 
     slots: bool
-    rounds: Literal["beside", "between", "end"]
-    live: float
+    rounds: Literal["overlapped", "separate", "end"]
+    max_waiting: float
     eager: bool = False
     stretch: bool = True
     ends: bool = False
@@ -47,14 +47,14 @@ class PlacementRules:
 
     @classmethod
     def of_placement(
-        cls, placement: str, fill: Collection[str], live: int | None, stages: int
+        cls, placement: str, fill: Collection[str], max_waiting: int | None, stages: int
     ) -> PlacementRules:
         if placement == "first_stage":
-            return cls(slots=False, rounds="beside", live=1, eager=True)
+            return cls(slots=False, rounds="overlapped", max_waiting=1, eager=True)
         if placement == "prologue":
-            return cls(slots=False, rounds="end", live=inf, ends="data" in fill)
-        rounds: Literal["beside", "between"] = "beside" if "tensor" in fill else "between"
-        waiting = 2 * stages if live is None else live
+            return cls(slots=False, rounds="end", max_waiting=inf, ends="data" in fill)
+        rounds: Literal["overlapped", "separate"] = "overlapped" if "tensor" in fill else "separate"
+        waiting = 2 * stages if max_waiting is None else max_waiting
         return cls("pipeline" in fill, rounds, waiting, ends="data" in fill)
 
 

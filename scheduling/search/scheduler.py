@@ -71,8 +71,10 @@ def pipeline_schedule(
     if feeds is not None:
         fed = [replace(feed, consumers=feeds[feed.source]) for feed in fed]
     elif strategy.prefetch and strategy.placement == "bubbles":
-        modules = choose_prefetch(backbone, modules, costs, strategy.fill, strategy.live, fed)
-    limits = strategy.placement, strategy.fill, strategy.live
+        modules = choose_prefetch(
+            backbone, modules, costs, strategy.fill, strategy.max_waiting, fed
+        )
+    limits = strategy.placement, strategy.fill, strategy.max_waiting
     return place_modules(backbone, modules, costs, *limits, thorough, in_turn, fed)
 
 
@@ -85,11 +87,11 @@ class PlacementLimits(NamedTuple):
     """Limits under which the sources' tasks of a step are placed.
 
     Attributes:
-        live: number of the backbone's microbatches whose outputs, or gradients, may wait.
+        max_waiting: number of the backbone's microbatches whose outputs, or gradients, may wait.
         in_turn: see `place_modules`.
     """
 
-    live: int
+    max_waiting: int
     in_turn: bool = False
 
 
@@ -112,7 +114,7 @@ class StepScheduler:
             feeds: see `make_schedule`.
             limits: one of `placement_limits`.
         """
-        strategy = replace(self.strategy, live=limits.live)
+        strategy = replace(self.strategy, max_waiting=limits.max_waiting)
         return make_schedule(
             self.workload, strategy, self.times, thorough=False, feeds=feeds, in_turn=limits.in_turn
         )
@@ -136,14 +138,13 @@ class StepScheduler:
         """
         stages = self.strategy.backbone.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())
-        most = live = self.strategy.live or 2 * stages
-        lives = [live]
-        while live > least:
-            live = max(least, live * 3 // 4)
-            lives.append(live)
+        most = self.strategy.max_waiting or 2 * stages
+        bounds = [most]
+        while bounds[-1] > least:
+            bounds.append(max(least, bounds[-1] * 3 // 4))
         return [
             PlacementLimits(most),
-            *(PlacementLimits(limit, in_turn=True) for limit in dict.fromkeys([*lives, 1, 0])),
+            *(PlacementLimits(bound, in_turn=True) for bound in dict.fromkeys([*bounds, 1, 0])),
         ]
 
 
@@ -193,7 +194,7 @@ def _fitting_chunks(
     alone = times(workload, strategy.with_source_chunks({}))
     backbone = _backbone_schedule(strategy, microbatches)
     feeds = [module_feed(workload, name)]
-    chosen = choose_chunks(backbone, divisions, alone, strategy.fill, strategy.live, feeds)
+    chosen = choose_chunks(backbone, divisions, alone, strategy.fill, strategy.max_waiting, feeds)
     return chosen.chunks // chosen.stages
 
 

@@ -143,9 +143,9 @@ def test_placements_are_legal(case, placement, fill, data):
         encoders = [replace(cut, stages=1) for cut in encoders]
     in_turn = data.draw(st.booleans())
     lives = [None, decoder.stages, 3 * decoder.stages, *([1, 0] if in_turn else [])]
-    live = data.draw(st.sampled_from(lives))
+    max_waiting = data.draw(st.sampled_from(lives))
     how: dict[str, Any] = {"thorough": not in_turn, "in_turn": in_turn, "feeds": feeds}
-    schedule = place_modules(decoder, encoders, costs, placement, fill, live, **how)
+    schedule = place_modules(decoder, encoders, costs, placement, fill, max_waiting, **how)
 
     check_schedule(schedule)
     assert (schedule.sources, schedule.feeds) == (tuple(encoders), tuple(feeds))
@@ -157,7 +157,7 @@ def test_placements_are_legal(case, placement, fill, data):
             if feed.consumers:
                 ends = zip(*feed.consumers, strict=True)
                 at_once = max(max(Counter(own).values()) for own in ends)
-            assert max(waiting(schedule, cut)) <= max(live or 2 * decoder.stages, at_once)
+            assert max(waiting(schedule, cut)) <= max(max_waiting or 2 * decoder.stages, at_once)
 
 
 @given(cases(encoders=1))
@@ -211,7 +211,7 @@ def test_the_largest_gap_shrinks_with_microbatches(stages):
 def test_no_step_is_much_shorter(stages, microbatches, pieces, share):
     encoder, costs = typical(stages, 1, share, pieces)
     decoder = interleaved_schedule(stages, 1, microbatches)
-    step = makespan(place_modules(decoder, [encoder], costs, live=9), costs)
+    step = makespan(place_modules(decoder, [encoder], costs, max_waiting=9), costs)
     bound = optimum.lower_bound(decoder, encoder, costs, seconds=2)
     assert bound * (1 - 1e-6) <= step <= 1.02 * bound
 
@@ -268,11 +268,11 @@ def test_buffers_do_not_grow_with_microbatches(cut):
 @pytest.mark.parametrize("pieces", [1, 2, 3, 4])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_no_more_wait_than_may(stages, pieces):
-    for microbatches, live, share in product(range(3, 13, 2), (stages, stages + 1), SHARES):
+    for microbatches, max_waiting, share in product(range(3, 13, 2), (stages, stages + 1), SHARES):
         encoder, costs = typical(stages, 1, share, pieces)
         decoder = interleaved_schedule(stages, 1, microbatches)
-        schedule = place_modules(decoder, [encoder], costs, live=live)
-        assert max(waiting(schedule, encoder)) <= live
+        schedule = place_modules(decoder, [encoder], costs, max_waiting=max_waiting)
+        assert max(waiting(schedule, encoder)) <= max_waiting
 
 
 @given(cases())
@@ -304,7 +304,9 @@ def test_what_moves_between_stages_stands_where_they_meet(share):
 def test_less_may_wait_at_the_price_of_a_longer_step():
     encoder, costs = typical(4, 1, 0.1, 1)
     decoder = interleaved_schedule(4, 1, 32)
-    steps = [makespan(place_modules(decoder, [encoder], costs, live=n), costs) for n in (4, 8, 32)]
+    steps = [
+        makespan(place_modules(decoder, [encoder], costs, max_waiting=n), costs) for n in (4, 8, 32)
+    ]
     assert steps[0] > steps[1] > steps[2]
 
 
@@ -507,7 +509,7 @@ def test_placing_twice_gives_the_same(case):
     [
         ({"placement": "nowhere"}, "placement: 'nowhere' .* valid: first_stage, prologue, bubbles"),
         ({"fill": ["pipeline", "gaps"]}, "fill: 'gaps' .* valid: pipeline, tensor, data"),
-        ({"live": 3}, "live: 3 is refused: .* makes 4 outputs; valid: 4 or more"),
+        ({"max_waiting": 3}, "max_waiting: 3 is refused: .* makes 4 outputs; valid: 4 or more"),
         ({"stages": 3}, "vision: stages 3 .* divisors of the backbone's 4"),
         ({"stages": 4}, "vision: chunks 2 .* multiples of the module's 4 stages"),
         ({"first_backward": 3}, "vision: first_backward 3 .* 0 to 2"),
@@ -521,7 +523,7 @@ def test_placing_twice_gives_the_same(case):
 )
 def test_what_cannot_be_placed_is_refused(change, message):
     encoder, costs = typical(4, 1, 0.25, 2)
-    arguments = {key: change[key] for key in ("placement", "fill", "live") if key in change}
+    arguments = {key: change[key] for key in ("placement", "fill", "max_waiting") if key in change}
     encoder = replace(encoder, **{k: v for k, v in change.items() if k not in arguments})
     with pytest.raises(ScheduleError, match=message):
         place_modules(interleaved_schedule(4, 1, 8), [encoder], costs, **arguments)

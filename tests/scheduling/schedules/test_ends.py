@@ -68,7 +68,7 @@ def one(
 def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
     ends = {"gather": rounds * 0.3, "scatter": rounds * 0.7}
     decoder, cut, costs = one(stages, rounds * stages, 0.3, 0.7, **ends)
-    schedule = place_modules(decoder, [cut], costs, live=decoder.microbatches)
+    schedule = place_modules(decoder, [cut], costs, max_waiting=decoder.microbatches)
     check_schedule(schedule)
     alone = makespan(decoder, replace(costs, sources={}))
     assert makespan(schedule, costs) == pytest.approx(alone)
@@ -77,7 +77,7 @@ def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
 def test_the_whole_prologue_is_beside_the_gather() -> None:
     """One stage: the second forward enters later, without a stage sync before the decoder."""
     decoder, cut, costs = one(1, 2, 0.3, 0.7, gather=0.6, scatter=1.4)
-    schedule = place_modules(decoder, [cut], costs, live=2)
+    schedule = place_modules(decoder, [cut], costs, max_waiting=2)
     alone = makespan(decoder, replace(costs, sources={}))
     assert makespan(schedule, costs) == pytest.approx(alone)
 

@@ -142,7 +142,7 @@ def chain(rng: np.random.Generator, microbatches: int, empty: float) -> Consumer
 def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
     """By idle slots, one of two pipelines gets three of four microbatches; it has slots for two."""
     first, turn, *_ = compiled(2, 4)[0].placement_limits()
-    assert turn == PlacementLimits(first.live, in_turn=True)
+    assert turn == PlacementLimits(first.max_waiting, in_turn=True)
     assert not fits((2, 4), UNEVEN, [first])
     assert fits((2, 4), UNEVEN, [turn])
 
@@ -156,5 +156,5 @@ def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
 
 
 def test_ways_let_ever_fewer_outputs_wait() -> None:
-    lives = [way.live for way in compiled(4, 16)[0].placement_limits()]
+    lives = [way.max_waiting for way in compiled(4, 16)[0].placement_limits()]
     assert lives == [8, 8, 6, 4, 1, 0]

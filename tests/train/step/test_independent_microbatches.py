@@ -85,7 +85,7 @@ class Following:
 
     def __call__(self, feeds: Mapping[str, Consumers], way: PlacementLimits) -> Schedule:
         own = [replace(feed, consumers=feeds[feed.source]) for feed in self.feeds]
-        return placed(CUTS, way.live, own)
+        return placed(CUTS, way.max_waiting, own)
 
     @property
     def feeds(self) -> list[Feed]:
@@ -100,7 +100,7 @@ class Following:
         return dict.fromkeys(MEDIA, self.rows)
 
     def placement_limits(self) -> list[PlacementLimits]:
-        return [PlacementLimits(live) for live in self.most]
+        return [PlacementLimits(max_waiting) for max_waiting in self.most]
 
 
 #: Exchanges of outputs, by the number of an encoder's own microbatches for one of the decoder.
@@ -113,10 +113,10 @@ WAYS: dict[int, Exchanges] = {
 SMALL = Following(room=1, each=2, rows=2)
 
 
-def placed(cuts: Any, live: int = 4, feeds: Sequence[Feed] = ()) -> Schedule:
+def placed(cuts: Any, max_waiting: int = 4, feeds: Sequence[Feed] = ()) -> Schedule:
     own = {cut.name: ChunkCosts((1.0,) * cut.chunks, (2.0,) * cut.chunks) for cut in cuts}
     costs = TaskCosts(4.0, 8.0, 1.0, own)
-    return place_modules(SCHEDULE, cuts, costs, live=live, feeds=feeds)
+    return place_modules(SCHEDULE, cuts, costs, max_waiting=max_waiting, feeds=feeds)
 
 
 @cache
