@@ -104,9 +104,9 @@ def place_modules(
         in_turn: for `"bubbles"`: microbatches are assigned to a module's pipelines in turn, however
             many chunks the idle slots of each take. So a pipeline keeps values of few microbatches
             at a time. `max_waiting` may then be less than the outputs of a round, whose chunks
-            run in several ticks. With 0 none waits: forwards run right before the first of the backbone's
-            microbatches that they feed, backwards right after the last, and no chunk is refined.
-            So the fewest values are saved, and the step is the longest.
+            run in several ticks. With 0 none waits: forwards run right before the first of the
+            backbone's microbatches that they feed, backwards right after the last, and no chunk is
+            refined. So the fewest values are saved, and the step is the longest.
         feeds: which of the backbone's microbatches those of a module feed; microbatch for
             microbatch where it is not said.
 

@@ -180,7 +180,7 @@ class Faked:
         return answers[action]
 
 
-def test_ways_take_turns_and_all_count(monkeypatch):
+def test_trainers_take_turns_and_all_count(monkeypatch):
     monkeypatch.setattr(bench_peers, "TURNS", 3)
     ways = {"ours": Faked(1.0, 2, 1, 5), "transformers_default": Faked(1.00001, 8, 4, 12)}
     peers = {"transformers_default": ways["transformers_default"]}

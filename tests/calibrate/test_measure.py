@@ -114,7 +114,7 @@ def test_a_step_on_one_device_alone_has_one_variant() -> None:
     assert list(bench_cost.list_variants(text_only(data=1), lambda _: None)) == ["one device"]
 
 
-def test_ways_that_a_model_does_not_fit_are_left_out_and_told() -> None:
+def test_plans_that_a_model_does_not_fit_are_left_out_and_told() -> None:
     told: list[str] = []
     found = bench_cost.list_variants(text_only(data=2, tensor=2), told.append)
     assert list(found) == ["configured", "one device", "data 4"]

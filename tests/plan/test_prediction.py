@@ -38,7 +38,7 @@ def test_slower_ways_say_where_the_time_goes() -> None:
     assert told == f"2.00x as fast as the best: {WITHOUT_TICKS}"
 
 
-def test_ways_that_need_more_memory_say_so() -> None:
+def test_plans_that_need_more_memory_say_so() -> None:
     best, large = prediction(2.0), replace(prediction(1.0), memory=3.0 * 2**30)
     assert compare_with_best(large, best, 2.0 * 2**30).reason == "needs 3.00 GiB of 2"
     assert compare_with_best(large, best, 3.0 * 2**30).reason.startswith("2.00x as fast")
@@ -70,7 +70,7 @@ def test_gib_are_rounded_up(size: float, told: str) -> None:
     assert float(told) * 2**30 >= size
 
 
-def test_ways_that_cannot_be_run_have_empty_cells() -> None:
+def test_plans_that_cannot_be_run_have_empty_cells() -> None:
     row = PlanPrediction("name", "", reason="why").row
     assert row == ("name", *"-" * (len(COLUMNS) - 1))
     assert len(prediction(2.0).row) == len(COLUMNS)

@@ -607,7 +607,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_search(
         assert "choose another --output" in told
 
 
-def test_ways_that_cannot_be_run_say_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_that_cannot_be_run_say_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Three layers over two stages of two chunks.
     result = planned(file, capsys, "schedule.chunks.decoder=2")["baselines"]
     for name in ("balanced", "optimus"):

@@ -75,7 +75,7 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     encoders = {cut.name: ChunkCosts((1.0,) * cut.chunks, (2.0,) * cut.chunks) for cut in CUTS}
     costs = TaskCosts(4.0, 8.0, 1.0, encoders)
     schedule = place_modules(
-        interleaved_schedule(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES
+        interleaved_schedule(2, 1, MICROBATCHES), CUTS, costs, max_waiting=MICROBATCHES
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(fused_kinds, "RARE_SHARE", 0.0)

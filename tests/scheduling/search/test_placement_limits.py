@@ -2,7 +2,7 @@
 
 ::
 
-    media of a step  ->  units  ->  what they feed  ->  the first way whose program fits the bounds
+    media of a step  ->  units  ->  what they feed  ->  the first limits that fit
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.scheduling import workloads as small
 ENCODERS = (("vision", 64, 2), ("audio", 32, 2))
 #: Rows of a microbatch, and positions of each in an encoder.
 ROWS, POSITIONS = 2, 64
-#: Numbers of stages and microbatches; and a step of the first that its first way does not fit.
+#: Numbers of stages and microbatches; and a step of the first that its first limits do not fit.
 SIZES = ((2, 4), (2, 6), (4, 8))
 UNEVEN: Mapping[str, Consumers] = {
     "vision": ((0, 3),),
@@ -86,13 +86,13 @@ def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Consumers]:
 
 
 def fits(
-    sizes: tuple[int, ...], feeds: Mapping[str, Consumers], ways: list[PlacementLimits]
+    sizes: tuple[int, ...], feeds: Mapping[str, Consumers], limits_to_try: list[PlacementLimits]
 ) -> bool:
-    """Whether the schedule of one of the ways fits what is compiled."""
+    """Whether the schedule of one of the limits fits what is compiled."""
     follow, bounds = compiled(*sizes)
     if any(len(own) > sizes[1] for own in feeds.values()):
         return False
-    schedules = (follow(feeds, way) for way in ways)
+    schedules = (follow(feeds, limits) for limits in limits_to_try)
     return any(bounds.find_excess(lower_schedule(own, "none")) is None for own in schedules)
 
 
@@ -100,13 +100,13 @@ def fits(
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_load_fits_what_is_compiled(sizes: tuple[int, int], data: st.DataObject) -> None:
-    load, ways = data.draw(loads(sizes[1])), compiled(*sizes)[0].placement_limits()
-    assert any(fits(sizes, fed(load, together), ways) for together in (False, True))
+    load, limits_to_try = data.draw(loads(sizes[1])), compiled(*sizes)[0].placement_limits()
+    assert any(fits(sizes, fed(load, together), limits_to_try) for together in (False, True))
 
 
 @pytest.mark.parametrize("sizes", [(2, 8), (2, 16), (4, 8)], ids=str)
 def test_rows_that_go_on_together_fit_where_nothing_waits(sizes: tuple[int, int]) -> None:
-    """The last way needs no other: with one output that waits 1 of 25 such loads does not fit."""
+    """The last limits need no others: with one waiting output 1 of 25 such loads does not fit."""
     last, rng = compiled(*sizes)[0].placement_limits()[-1:], np.random.default_rng(0)
     for _ in range(40):
         longest, shares = int(rng.integers(4, POSITIONS)), rng.choice([0.0, 0.4, 1.0], (2, ROWS))
@@ -151,10 +151,10 @@ def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
 def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
     follow, count = compiled(*sizes)[0], sizes[1]
     feeds = tuple((m, min(m + 1, count - 1)) for m in range(count))
-    for way in follow.placement_limits():
-        check_schedule(follow({name: feeds for name, _, _ in ENCODERS}, way))
+    for limits in follow.placement_limits():
+        check_schedule(follow({name: feeds for name, _, _ in ENCODERS}, limits))
 
 
-def test_ways_let_ever_fewer_outputs_wait() -> None:
-    lives = [way.max_waiting for way in compiled(4, 16)[0].placement_limits()]
+def test_limits_let_ever_fewer_outputs_wait() -> None:
+    lives = [limits.max_waiting for limits in compiled(4, 16)[0].placement_limits()]
     assert lives == [8, 8, 6, 4, 1, 0]
