@@ -6,7 +6,7 @@ favours neither. The cost has two parts: what the loop waits for, and what the w
 takes from the steps after the snapshot: its checksums, and its copy on the next machine. Several
 processes of one machine stand for as many machines.
 
-Behind the turns come snapshots without steps, each with all of its work. The time of processors
+After the turns come snapshots without steps, each with all of its work. The time of processors
 that one takes, over that of an interval, is its cost where steps leave no processor idle; other
 programs disturb it less than any time on a clock.
 """

@@ -284,8 +284,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 #: Where answers begin, which are learnt and generated from there on: `text`: with their own text,
-#: behind everything that the chat template writes before it; `header`: behind the generation prompt
-#: of the chat template, with all that the template writes behind that, such as a thought.
+#: after everything that the chat template writes before it; `header`: after the generation prompt
+#: of the chat template, with all that the template writes after that, such as a thought.
 AnswersBegin = Literal["text", "header"]
 
 
@@ -323,7 +323,7 @@ class DataConfig(_Section):
     accept_changes: bool = False  # let a run go on with other data than it was trained on
     processor: LocalPath | None = None  # folder of a released processor: tokenizer, template, media
     tokenizer: LocalText = "demo"  # "demo", "bytes" or the path of a tokenizer.json
-    answers_begin: AnswersBegin = "text"  # where answers begin: their text, or behind the header
+    answers_begin: AnswersBegin = "text"  # where answers begin: their text, or after the header
     chat: ChatConfig | None = None  # strings around turns; null: the tokenizer's own, or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()

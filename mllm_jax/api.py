@@ -65,8 +65,8 @@ def steps(
 ) -> Iterator[StepResult]:
     """Train, one step for every one that is asked for; the loop of `launch.py train`.
 
-    The run's folder is used as the command uses it: training goes on behind its newest checkpoint,
-    and saves, evaluates, writes `metrics.jsonl` and, behind the last step, `summary.json`. Where
+    The run's folder is used as the command uses it: training goes on after its newest checkpoint,
+    and saves, evaluates, writes `metrics.jsonl` and, after the last step, `summary.json`. Where
     no more steps are asked for, it ends; steps since the newest checkpoint are lost.
 
     Args:

@@ -28,7 +28,7 @@ def load_benchmarks(module: str) -> ModuleType | None:
     if not (ROOT / "benchmarks" / "registry.py").is_file():
         return None
     if str(ROOT) not in sys.path:
-        # Behind all others: the script of an editable install does not have the root on its path.
+        # After all others: the script of an editable install does not have the root on its path.
         sys.path.append(str(ROOT))
     return import_module(f"benchmarks.{module}")
 

@@ -1,6 +1,6 @@
 """Every command in README.md and docs/ is run: quick ones always, the others in one slow test.
 
-What a command line says is kept; overrides behind it make it smaller and keep its files in a
+What a command line says is kept; overrides after it make it smaller and keep its files in a
 temporary folder. A command that neither `QUICK` nor `SLOW` knows is an error.
 """
 
@@ -57,7 +57,7 @@ def commands() -> list[str]:
 
 
 def known(command: str, names: tuple[str, ...]) -> bool:
-    """Whether `command` is one of `names` with arguments behind it."""
+    """Whether `command` is one of `names` with arguments after it."""
     return any(f"{command} ".startswith(f"{name} ") for name in names)
 
 
@@ -95,7 +95,7 @@ def overrides(command: str, folder: Path) -> list[str]:
 
 
 def environment(folder: Path) -> Path:
-    """A folder that make takes for its complete `.venv`: the running one behind links."""
+    """A folder that make takes for its complete `.venv`: the running one by links."""
     venv = folder / "venv"
     if not venv.exists():
         venv.mkdir()

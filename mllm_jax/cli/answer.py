@@ -24,7 +24,7 @@ class CommandOutput:
     Attributes:
         value: the whole answer as JSON, for programs (`--json`).
         tables: tables for people: columns and rows of each.
-        lines: lines for people, printed behind the tables.
+        lines: lines for people, printed after the tables.
         code: exit code.
         answered: whether another process has answered already.
     """

@@ -121,7 +121,7 @@ class Command:
         variants: what it calls instead, by the option that asks for that.
         inputs: what it needs on the command line, for `--help`.
         has_config: whether it has the option `--config`.
-        has_overrides: whether keys of a configuration can be set behind its options.
+        has_overrides: whether keys of a configuration can be set after its options.
     """
 
     name: str

@@ -27,7 +27,7 @@ _NAMED, _LOOKED_AT = 5, 200
 
 
 def _has_checkpoints(folder: Path) -> bool:
-    """Whether a run has a checkpoint, or may have copies of some behind a URL."""
+    """Whether a run has a checkpoint, or may have copies of some at a URL."""
     if steps_in(folder):
         return True
     file = folder / _RESOLVED

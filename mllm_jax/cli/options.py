@@ -16,7 +16,7 @@ from mllm_jax.cli.command_options import OPTIONS, add_model, add_questions, loca
 from mllm_jax.runtime.exits import exit_code_table
 
 EPILOG = """\
-Any key of the configuration can be set behind the options, values in YAML:
+Any key of the configuration can be set after the options, values in YAML:
   launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
 `launch.py config --keys` lists all keys.
 """
@@ -36,7 +36,7 @@ Commands = Mapping[str, Command]
 
 
 def parse_arguments(argv: Sequence[str], commands: Commands) -> argparse.Namespace:
-    """Parse a command line; arguments behind or between the options are overrides.
+    """Parse a command line; arguments after or between the options are overrides.
 
     `help COMMAND` is `COMMAND --help`.
 

@@ -68,7 +68,7 @@ class ParallelConfig(Section):
             help under these plans, `flags` alone beside stages; `off`; or a list of
             `flags` (options of XLA's compiler for the platform), `gather` (of the parameters of the
             next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
-            `tensor` (rows before and behind products, over tensor ranks, in rings). Pieces of the
+            `tensor` (rows before and after products, over tensor ranks, in rings). Pieces of the
             program are for a decoder without stages.
         reduce_dtype: type in which tensor ranks send each other the partial sums of a forward:
             `float32`, in which they are as those of one device, or `bfloat16`, which is half the

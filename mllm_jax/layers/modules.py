@@ -188,7 +188,7 @@ class SelfAttention(nnx.Module):
 
     @property
     def last(self) -> Dense:
-        """The product behind attention."""
+        """The product after attention."""
         return self.o_proj
 
     def attend_products(
@@ -200,7 +200,7 @@ class SelfAttention(nnx.Module):
     ) -> tuple[jax.Array, KeyValueCache | None]:
         """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
 
-        Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
+        Context ranks exchange heads for positions before attention, and back after it (DeepSpeed
         Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
 
         Args:
@@ -276,7 +276,7 @@ class GatedMLP(nnx.Module):
 
     @property
     def last(self) -> Dense:
-        """The product behind the activations."""
+        """The product after the activations."""
         return self.down_proj
 
 
@@ -316,7 +316,7 @@ class MLP(nnx.Module):
 
     @property
     def last(self) -> Dense:
-        """The product behind the activations."""
+        """The product after the activations."""
         return self.fc2
 
 

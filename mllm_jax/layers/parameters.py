@@ -7,7 +7,7 @@ backward, whatever else is saved for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
 
-Layers that are stacked may be of several kinds, in a period that repeats. They lie one behind the
+Layers that are stacked may be of several kinds, in a period that repeats. They lie one after the
 other in one stack; an entry that only some of them have, such as experts in place of an MLP, is
 stacked for these alone.
 """

@@ -1,15 +1,15 @@
 """Products of tensor ranks whose collectives are steps of a ring, each beside a product.
 
-An all-gather of rows and the product behind it cannot overlap: the product needs all rows. Block by
+An all-gather of rows and the product after it cannot overlap: the product needs all rows. Block by
 block they can. Every rank multiplies its block while its neighbours' arrive, and so on, from
 both sides at once (four ranks, seen from rank 0)::
 
     sent       from 1, from 3    from 2
     product    block 0           block 1, block 3     block 2
 
-The sum behind a product runs the other way: the block of the farthest rank is multiplied first, and
+The sum after a product runs the other way: the block of the farthest rank is multiplied first, and
 every rank on its way adds its product to it. Barriers keep compilers from moving all products
-before or behind all steps. After Wang et al., "Overlap communication with
+before or after all steps. After Wang et al., "Overlap communication with
 dependent computation via decomposition" (ASPLOS 2023, section 3).
 """
 
@@ -30,7 +30,7 @@ BlockTerm = Callable[[jax.Array], jax.Array]
 
 
 def gathered_products(x: jax.Array, axes: Axes, products: Products) -> list[jax.Array]:
-    """`products` of the blocks of all ranks, one behind the other in dimension 1.
+    """`products` of the blocks of all ranks, one after the other in dimension 1.
 
     Args:
         x: `[rows, n, ...]`, this rank's block.

@@ -132,7 +132,7 @@ def _sum_mean_squares(x: jax.Array, context: LayerContext, view: MeshView) -> ja
 def build_decoder_blocks(config: DecoderConfig, backend: str) -> ModuleBlocks:
     """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
 
-    `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
+    `extra_embedding` is there with `extra_tokens`: the tokens after the vocabulary.
     """
     vocab, d_model = config.vocab_size, config.d_model
     blocks = {

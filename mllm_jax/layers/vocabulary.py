@@ -163,9 +163,9 @@ class _WeightedTokens:
     """Tokens in chunks, those with a weight first.
 
     Attributes:
-        index: index of the token at every place, `[chunks * chunk]`; any index behind the last.
+        index: index of the token at every place, `[chunks * chunk]`; any index after the last.
         place: `[tokens]`: place of every token.
-        targets, weights: values at every place; zero behind the last token.
+        targets, weights: values at every place; zero after the last token.
     """
 
     def __init__(self, hidden: Arrays, targets: jax.Array, weights: jax.Array, chunk: int) -> None:
@@ -254,7 +254,7 @@ def _local_losses(
 ) -> tuple[jax.Array, jax.Array]:
     """Cross entropy `[tokens]` of the logits of this rank's run, and its gradient by these.
 
-    Targets behind the vocabulary, which have no weight, are none of the padding either.
+    Targets after the vocabulary, which have no weight, are none of the padding either.
     """
     top = pmax(logits.max(axis=-1), view.vocab_axes)
     powers = jnp.exp(logits - top[:, None])

@@ -36,7 +36,7 @@ class Edge(Section):
         connector: maps the width of the source to that of the target; its parameters are the
             source's. By default the connector of the encoder, and a linear layer into an objective.
         norm: whether a LayerNorm stands before the connector of an objective.
-        layers: layers of the source, from 1, whose outputs are added behind the first layers of the
+        layers: layers of the source, from 1, whose outputs are added after the first layers of the
             backbone (DeepStack, arXiv 2406.04334).
         select: outputs that reach an objective: those of all `tokens`, or one of every sample: the
             `last`, that of the `class_token`, or their `mean`.
@@ -90,7 +90,7 @@ class ModelGraph:
         return any(objective.reads_tokens for objective in self.objectives.values())
 
     def output_width(self, module: str) -> int:
-        """Width of a module's outputs behind its connector or the head of the vocabulary.
+        """Width of a module's outputs after its connector or the head of the vocabulary.
 
         0 if all its edges end in objectives of samples.
         """
@@ -106,7 +106,7 @@ class ModelGraph:
         return next((edge.layers for edge in self.edges_from(module) if edge.layers), ())
 
     def layer_inputs(self, module: str) -> int:
-        """First layers of a module behind which outputs of other modules are added."""
+        """First layers of a module after which outputs of other modules are added."""
         return max((len(edge.layers) for edge in self.edges_into(module)), default=0)
 
     def side_activations(self, module: str) -> int:

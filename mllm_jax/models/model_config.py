@@ -336,7 +336,7 @@ class ModelConfig(Section):
 
     @property
     def layer_inputs(self) -> int:
-        """First layers of the backbone behind which outputs of other modules are added."""
+        """First layers of the backbone after which outputs of other modules are added."""
         return self.graph.layer_inputs(self.backbone)
 
     @property

@@ -166,7 +166,7 @@ class ShardedModule:
         return self.output(params, x, rows), aux
 
     def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
-        """See `Module.embed`; behind the features is room for what `spec` says."""
+        """See `Module.embed`; after the features is room for what `spec` says."""
         buckets, unmerged = self.config.buckets, {*self.graph.modules} - {*self.graph.merged}
         merges = {
             name: merge
@@ -190,7 +190,7 @@ class ShardedModule:
         Args:
             params: local shards with a leading dimension of layers; it may hold fewer layers than
                 the module, but whole periods.
-            x: `[rows, positions / shards, d_model]`, with what `spec` says behind its features.
+            x: `[rows, positions / shards, d_model]`, with what `spec` says after its features.
             context: of the rows.
             remat: `full`, `layer` or `none`, see `ModelConfig`; None: that of the module.
 

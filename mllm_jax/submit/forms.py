@@ -21,7 +21,7 @@ _KEY = rf"((?=[^/]{{1,253}}/){_DOMAIN}/)?{_NAME}"
 _NAME_WORDS = "1 to 63 letters, digits, -, _ and ., with a letter or digit at both ends"
 _LABEL_WORDS = "1 to 63 of a to z, 0 to 9 and -, with a letter or digit at both ends"
 _DOMAIN_WORDS = f"labels with dots between them, each of {_LABEL_WORDS}"
-_KEY_WORDS = f"{_NAME_WORDS}, behind a domain and / where it has one (example.com/pool)"
+_KEY_WORDS = f"{_NAME_WORDS}, after a domain and / where it has one (example.com/pool)"
 _TAINT_WORDS = (
     f"KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT as in kubectl taint, with EFFECT "
     f"{', '.join(EFFECTS)}, KEY {_KEY_WORDS}, and VALUE likewise without a domain"

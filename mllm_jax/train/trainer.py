@@ -190,7 +190,7 @@ class StepRunner:
                 check_replicas(self._replica_check, number, self.state["params"], batch)
 
     def _end_step(self, microbatches: Sequence[Microbatch], results: dict[str, Any]) -> StepEnded:
-        """Advance the progress behind a step that is dispatched."""
+        """Advance the progress after a step that is dispatched."""
         progress, self._carried = self.progress, results["carried"]
         self._stopwatch.leave_out(progress.paused - self._paused)
         self._paused = progress.paused
@@ -390,7 +390,7 @@ def train(config: ExperimentConfig, console: Console, from_step: int | None = No
         DataError: the data cannot be used, or are not those that the run was trained on.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved. In the last step or
-            behind it, no evaluation has been made.
+            after it, no evaluation has been made.
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
         CorruptionError: replicas have made other bits of the same rows (`train.check_every`).
@@ -412,8 +412,8 @@ def training_steps(
 ) -> StepGenerator:
     """The steps of `train` as a generator; stopping early leaves the run at its last step.
 
-    Steps behind the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
-    and SIGTERM ask for a checkpoint behind the running one, in the main thread.
+    Steps after the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
+    and SIGTERM ask for a checkpoint after the running one, in the main thread.
 
     Args:
         from_step: as of `train`.

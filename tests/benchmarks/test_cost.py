@@ -64,7 +64,7 @@ def test_exchanges_and_steps_stand_beside_their_predictions(
     monkeypatch.setattr(cost, "compiled_steps", step)
     monkeypatch.setattr(tokens, "_compile_exchange", lambda *_: None)
     rows = bench_cost(config, silent, "h100")
-    # Behind a step the first short program would take several times as long.
+    # After a step the first short program would take several times as long.
     assert timed == [list(list_variants(config, silent)), EXCHANGES]
     names = [row["what"].rpartition(":")[0] for row in rows]
     assert names == EXCHANGES + [name for name in timed[0] for _ in ("seconds", "bytes")]

@@ -63,7 +63,7 @@ class Break:
         path: the module, relative to the root of the repository.
         line: its line, from 1.
         start: first byte of what is replaced.
-        stop: byte behind it.
+        stop: byte after it.
         before: what stands there, as one line.
         after: what takes its place.
     """

@@ -149,7 +149,7 @@ def test_a_window_leaves_out_what_is_before_it() -> None:
 
 
 def test_chunks_and_spans_leave_out_what_a_backend_can_skip() -> None:
-    """Those that read ids skip other chunks; the reference sees spans behind its blocks."""
+    """Those that read ids skip other chunks; the reference sees spans after its blocks."""
     chunks, spans = MaskKind(chunk=256), MaskKind(spans=True)
     # Of every chunk of two blocks the first block sees itself, and the second both.
     assert computed_pair_share("pallas_gpu", 1024, chunks) == pytest.approx(1.5 * 128 / 1024)

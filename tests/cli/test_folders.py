@@ -114,7 +114,7 @@ def test_a_message_names_runs_beside_inside_and_above(tmp_path: Path) -> None:
         check_folder("--run", place / "none", "run")
 
 
-def test_a_run_whose_checkpoints_are_behind_a_url_may_have_some(tmp_path: Path) -> None:
+def test_a_run_whose_checkpoints_are_at_a_url_may_have_some(tmp_path: Path) -> None:
     kept = tmp_path / "resolved.yaml"
     kept.write_text("checkpoint:\n  copy_to: s3://bucket/runs\n")
     check_folder("--run", tmp_path, "checkpoints")

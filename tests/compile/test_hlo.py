@@ -81,7 +81,7 @@ def test_bytes_are_beside_compute_where_any_is():
     body = GATHER + SCATTER + dot("x") + GATHERED + SCATTERED + GATHER.replace("%s", "%v")
     text = HEAD + PRODUCT + computation(body + GATHERED.replace("%s", "%v").replace("%d", "%w"))
     found = measure_overlap(parse_hlo(text), SPEEDS)
-    # The product is shorter than the first gather: the scatter behind it has none.
+    # The product is shorter than the first gather: the scatter after it has none.
     assert found["all-gather"].share_with_compute == 0.5
     assert found["reduce-scatter"].share_with_compute == 0
 

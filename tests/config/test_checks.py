@@ -292,11 +292,11 @@ ENDS = ("", ".connector")
         ),
         (
             {"run__profile_steps": [3, 2]},
-            ["run.profile_steps: the first step 3 is behind the last, 2; valid: [2, 3]"],
+            ["run.profile_steps: the first step 3 is after the last, 2; valid: [2, 3]"],
         ),
         (
             {"run__profile_steps": [3, 9]},
-            ["run.profile_steps: step 9 is behind train.steps 4; valid: [3, 4]"],
+            ["run.profile_steps: step 9 is after train.steps 4; valid: [3, 4]"],
         ),
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (

@@ -273,7 +273,7 @@ def test_a_url_is_no_place_on_this_machine(name: str, scheme: str, rest: str) ->
     assert holds_all(message, [name, scheme + rest, *said])
 
 
-def test_data_may_lie_behind_a_url() -> None:
+def test_data_may_lie_at_a_url() -> None:
     places = {"path": "gs://bucket/*.json", "heldout": "s3://bucket/h.json", "media": "gs://bucket"}
     source = config(data__source={"kind": "llava", **places}).data.source
     assert source.model_dump(include={*places}) == places

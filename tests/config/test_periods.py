@@ -100,5 +100,5 @@ def test_what_a_run_is_too_short_for_is_told(changes: dict[str, Any], told: list
 
 def test_a_step_that_is_measured_is_in_the_run() -> None:
     piped = {"parallel__decoder": {"stage": 2, "tensor": 2}, "model__decoder__layers": 2}
-    said = ["run.trace_step: step 5 is behind train.steps 4; valid: 4, null"]
+    said = ["run.trace_step: step 5 is after train.steps 4; valid: 4, null"]
     assert holds_all(refused(run__trace_step=5, **piped), said)

@@ -68,7 +68,7 @@ def test_questions_of_vqa_are_read_with_their_answers(tmp_path: Path, name: str)
     ],
     ids=["field", "end"],
 )
-def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
+def test_options_are_listed_after_the_question_and_the_answer_is_not_shown(
     tmp_path: Path, record: dict[str, Any]
 ) -> None:
     found = references(tmp_path, **record)
@@ -161,7 +161,7 @@ def test_an_empty_right_answer_is_told(record: dict[str, Any], field: str, tmp_p
 
 
 def test_options_of_a_prompt_are_listed_without_a_right_answer(tmp_path: Path) -> None:
-    """They stand behind the last question; placeholders in them are words."""
+    """They stand after the last question; placeholders in them are words."""
     earlier = [*asked("A cat."), {"role": "user", "content": "And this?"}]
     (*_, last) = questions(tmp_path, {"messages": earlier, "choices": ["<image>", 7]})[0, 0].turns
     assert last.text == f"And this?\nA. <image>\nB. 7\n{ASKED}"

@@ -24,7 +24,7 @@ _OPERATION = re.compile(r"\b(?:stablehlo|sdy|chlo|func|call)\.?\w*\b")
 
 
 def figures(run: Path, after: int = 0) -> dict[tuple[int, str], str]:
-    """The figures of a run's steps behind `after`, in full precision."""
+    """The figures of a run's steps after `after`, in full precision."""
     found = {}
     for line in (run / "metrics.jsonl").read_text().splitlines():
         row: dict[str, Any] = json.loads(line)

@@ -75,7 +75,7 @@ def commit_of(name: str) -> str:
 
 @contextmanager
 def checked_out(commit: str, folder: Path) -> Iterator[Path]:
-    """Context with the working tree of a commit, which is removed behind it."""
+    """Context with the working tree of a commit, which is removed after it."""
     path = folder / f"tree-{commit[:12]}"
     if path.exists():
         _git("worktree", "remove", "--force", str(path))

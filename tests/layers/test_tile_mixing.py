@@ -1,4 +1,4 @@
-"""Tiled images and tokens behind the vocabulary, as the model computes them."""
+"""Tiled images and tokens after the vocabulary, as the model computes them."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
         )
 
 
-# ---- tokens behind the vocabulary ----------------------------------------------------------------
+# ---- tokens after the vocabulary ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_tokens_behind_the_vocabulary_are_read_and_never_written(tied: bool) -> None:
+def test_tokens_after_the_vocabulary_are_read_and_never_written(tied: bool) -> None:
     config = tiled(tie_embeddings=tied)
     params = towers.parameters(config)["decoder"]
     text = np.array([3, towers.VOCAB, towers.VOCAB + 1, 0], np.int32)

@@ -21,7 +21,7 @@ TOKENS, WIDTH, VOCAB = 10, 6, 16
 
 
 def case(vocab: int = VOCAB) -> tuple[Any, Any, Any, Any]:
-    """Columns behind `vocab` are no zeros, and targets behind it have no weight."""
+    """Columns after `vocab` are no zeros, and targets after it have no weight."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(TOKENS, WIDTH)).astype(np.float32)
     kernel = (10 * rng.normal(size=(WIDTH, VOCAB))).astype(np.float32)

@@ -71,7 +71,7 @@ def attend(x: np.ndarray, weights: Tree, causal: bool, eps: float, theta: float 
 def mix_values(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray, weights: Tree
 ) -> np.ndarray:
-    """Attention to the keys that are seen, `[queries, keys]`, and the product behind it."""
+    """Attention to the keys that are seen, `[queries, keys]`, and the product after it."""
     k, v = (np.repeat(y, q.shape[1] // k.shape[1], axis=1) for y in (k, v))
     scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
     scores = np.where(seen, scores, -np.inf)
@@ -128,7 +128,7 @@ def vision(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
 
 
 def clip(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """One image of the learned grid's size, its class token behind the patches."""
+    """One image of the learned grid's size, its class token after the patches."""
     stem, eps = params["embeddings"], config.norm_eps
     patches = dense(patches[:-1], stem["patch_embedding"]) + stem["position_embedding"][1:]
     token = stem["class_embedding"] + stem["position_embedding"][0]

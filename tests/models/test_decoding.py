@@ -76,7 +76,7 @@ def model_of(name: str) -> ModelConfig:
 
 
 def rows_of(model: ModelConfig, lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
-    """A row of segments, one behind the other."""
+    """A row of segments, one after the other."""
     spec, starts = token_spec(model), np.cumsum([0, *lengths]).tolist()
     rows = spec.empty_rows((1, starts[-1]), [])
     for segment, (start, length) in enumerate(zip(starts[:-1], lengths, strict=True), 1):
@@ -153,7 +153,7 @@ def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
     )
 
 
-def test_an_answer_begins_behind_the_largest_position_of_its_prompt() -> None:
+def test_an_answer_begins_after_the_largest_position_of_its_prompt() -> None:
     """An image of two rows is two tokens, and reaches as far as text of two would."""
     model = three_axes()
     spec = token_spec(model)

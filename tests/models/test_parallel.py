@@ -82,9 +82,9 @@ def both(
 
 
 def padded(leaf: Any, layout: ParameterSharding) -> Any:
-    """The parameter as it is stored: zeros behind the vocabulary."""
-    behind = np.subtract(layout.padded_shape(leaf.shape), leaf.shape)
-    return np.pad(leaf, [(0, n) for n in behind])
+    """The parameter as it is stored: zeros after the vocabulary."""
+    padding = np.subtract(layout.padded_shape(leaf.shape), leaf.shape)
+    return np.pad(leaf, [(0, n) for n in padding])
 
 
 def without_padding(gradient: Any, like: Any) -> Any:

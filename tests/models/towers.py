@@ -133,7 +133,7 @@ def media_rows(
     """Encoder rows; `media[i]` is `[length, features]`, `columns[i]` the width of image i.
 
     Of an encoder with class tokens, the first (kept) or last position of every image is that; of
-    one that reads on behind clips, the last positions of every clip are behind it.
+    one that reads on after clips, the last positions of every clip are after it.
     """
     settings = config.encoders["media"]
     ids, tail = rows.ids.copy(), getattr(settings, "lookahead", 0)
@@ -154,7 +154,7 @@ def media_rows(
 
 
 def _class_tokens(settings: Any) -> tuple[int, int]:
-    """Before the patches, and behind them."""
+    """Before the patches, and after them."""
     if settings.family != "clip":
         return 0, 0
     return (1, 0) if settings.class_token == "kept" else (0, 1)

@@ -124,7 +124,7 @@ def _states(encoder: Any, features: torch.Tensor) -> Tensors:
 
 
 def _short(model: Any, features: torch.Tensor) -> Tensors:
-    """The results with a window of `SHORT` frames, as if nothing were behind a clip."""
+    """The results with a window of `SHORT` frames, as if nothing were after a clip."""
     whole = model.get_encoder()
     config = type(model.config).from_dict(model.config.to_dict())
     config.max_source_positions = SHORT // 2
@@ -137,7 +137,7 @@ def _short(model: Any, features: torch.Tensor) -> Tensors:
 
 
 def _released_features() -> dict[str, Any]:
-    """Log-mel features in windows of 30 s: the frames of a clip and 8 behind it, and statistics."""
+    """Log-mel features in windows of 30 s: the frames of a clip and 8 after it, and statistics."""
     arrays: dict[str, Any] = {}
     for mels in (80, 128):
         extractor = WhisperFeatureExtractor(feature_size=mels)
@@ -146,7 +146,7 @@ def _released_features() -> dict[str, Any]:
             count = -(-CLIPS[name] // extractor.hop_length) + 8
             arrays[f"mels_{mels}.{name}.frames"] = features[:, :count]
             arrays[f"mels_{mels}.{name}.rest"] = _statistics(features[:, count:])
-        # Longer than the window: what is behind 30 s is cut off.
+        # Longer than the window: what is after 30 s is cut off.
         features = log_mel(extractor, [np.tile(wave(clip("long")), 90)])[0]
         arrays[f"mels_{mels}.tiled.last"] = features[:, -4:]
         arrays[f"mels_{mels}.tiled.all"] = _statistics(features)

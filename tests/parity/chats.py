@@ -81,7 +81,7 @@ def answer_mask(
 ) -> tuple[list[int], np.ndarray]:
     """Tokens of a rendered conversation, and which are an assistant's.
 
-    Those are the tokens of its text, stripped, and a special token right behind them.
+    Those are the tokens of its text, stripped, and a special token right after them.
     """
     encoding = tokenizer.encode(rendered, add_special_tokens=begins)
     special = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token}
@@ -89,9 +89,9 @@ def answer_mask(
     for begin, end in _answers(rendered, messages):
         inside = [n for n, (a, b) in enumerate(encoding.offsets) if a < end and b > begin]
         mask[inside] = True
-        behind = inside[-1] + 1
-        if behind < len(mask) and encoding.ids[behind] in special:
-            mask[behind] = True
+        after = inside[-1] + 1
+        if after < len(mask) and encoding.ids[after] in special:
+            mask[after] = True
     return encoding.ids, mask
 
 

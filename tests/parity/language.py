@@ -48,14 +48,14 @@ def check_rows(batch: Tensors, alone: Sequence[Tensors]) -> None:
 
 
 def packed(texts: Sequence[Tensors], width: int) -> Tensors:
-    """Outputs of texts alone, end to end in one row of `width` tokens, zero behind them."""
+    """Outputs of texts alone, end to end in one row of `width` tokens, zero after them."""
     names = ("hidden", "nll")
     rows = {name: torch.cat([text[name][0] for text in texts]) for name in names}
     return {name: filled(row, width)[None] for name, row in rows.items()}
 
 
 def filled(values: torch.Tensor, width: int) -> torch.Tensor:
-    """`values` [n, ...] with zeros behind it, [width, ...]."""
+    """`values` [n, ...] with zeros after it, [width, ...]."""
     rest = values.new_zeros((width - len(values), *values.shape[1:]))
     return torch.cat([values, rest])
 

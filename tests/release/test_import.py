@@ -237,7 +237,7 @@ def test_a_vocabulary_below_the_tokenizers_is_refused_before_anything_is_written
     assert not (tmp_path / "run").exists()
 
 
-def with_ids_behind(folder: Path, more: int, **fields: bool) -> int:
+def with_ids_after(folder: Path, more: int, **fields: bool) -> int:
     """A copy of a small Qwen2.5 whose tokenizer has `more` ids than embeddings; its vocabulary."""
     shutil.copytree(PARITY / "qwen2_5", folder)
     vocab = json.loads((folder / "config.json").read_text())["vocab_size"]
@@ -257,12 +257,12 @@ def with_ids_behind(folder: Path, more: int, **fields: bool) -> int:
 
 
 @pytest.mark.parametrize("more", [1, 5])
-def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
+def test_ids_after_the_embeddings_are_no_problem_until_a_text_has_one(
     more: int, tmp_path: Path
 ) -> None:
     """The export has the tokenizer as it was, and no `pad_token_id` that the weights lack."""
     source, run, out = (tmp_path / name for name in ("source", "run", "out"))
-    vocab = with_ids_behind(source, more, special=False)
+    vocab = with_ids_after(source, more, special=False)
     values = imported(run, source)
     values["model"]["decoder"]["rope_theta"] = 5.0  # so that `config.json` is made anew
     config = planned(values, **SHARDED)
@@ -284,11 +284,11 @@ def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
     assert found.get("pad_token_id") is None
 
 
-def test_a_token_of_the_template_behind_the_embeddings_is_refused_with_a_way_that_works(
+def test_a_token_of_the_template_after_the_embeddings_is_refused_with_a_way_that_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, run = tmp_path / "source", tmp_path / "run"
-    vocab = with_ids_behind(source, 1)
+    vocab = with_ids_after(source, 1)
     template = (source / "chat_template.jinja").read_text()
     (source / "chat_template.jinja").write_text(template.replace("<|im_end|>", f"<free{vocab}>"))
     line = ["import", "--from", str(source), "--out", str(run)]

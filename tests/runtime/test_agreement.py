@@ -87,7 +87,7 @@ def test_who_is_silent_is_at_fault_before_who_stands_still():
     assert found
     assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")
     assert "others are beyond the wait that it is in" in found
-    waiting.waiting, waiting.waits = False, 6  # it has come out of the third, and stands behind it
+    waiting.waiting, waiting.waits = False, 6  # it has come out of the third, and stands after it
     found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")

@@ -32,7 +32,7 @@ def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytes
         return own[None]
 
     def together(own):
-        # Every process has sent as many of its own bytes as the longest, behind its own length.
+        # Every process has sent as many of its own bytes as the longest, after its own length.
         step = next(counter)
         rows = [np.resize(each[step], own.shape) for each in sent]
         for row, each in zip(rows, sent, strict=True):

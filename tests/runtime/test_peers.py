@@ -86,7 +86,7 @@ def ends(process: Process, code: int, *words: str) -> str:
     return err
 
 
-def test_what_may_take_long_may_do_so_behind_a_gather(processes, address):
+def test_what_may_take_long_may_do_so_after_a_gather(processes, address):
     start(processes, address, ["evaluate", "evaluate"], stalled=4)
     for process in processes:
         ends(process, ExitCode.OK)

@@ -11,13 +11,13 @@ from typing import Any
 from gcp_storage_emulator import server
 from gcp_storage_emulator.__main__ import main
 
-#: End of an upload behind the file, as gcsfs writes it.
+#: End of an upload after the file, as gcsfs writes it.
 END = b"\n--==0==--"
 _read = server._read_raw_data
 
 
 def read_upload(handler: Any) -> Any:
-    """The body of a request, in which a whole end of a line stands behind the file."""
+    """The body of a request, in which a whole end of a line stands after the file."""
     body = _read(handler)
     return body.removesuffix(END) + b"\r" + END if body and body.endswith(END) else body
 

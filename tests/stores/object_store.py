@@ -28,7 +28,7 @@ class Service:
     Attributes:
         scheme: of its URLs.
         server, client: modules.
-        options: words behind the server's, but for its port.
+        options: words after the server's, but for its port.
         environment: variables by which the client finds the server, whose port is `{port}`.
     """
 

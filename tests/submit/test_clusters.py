@@ -100,7 +100,7 @@ def test_a_number_for_a_text_is_refused_with_the_form_in_quotes(tmp_path: Path) 
         ("secrets", {"A": "hub"}, "SECRET/KEY, the name of a Secret and a key in it"),
         ("volumes", {"runs": "mine"}, "an absolute path of letters"),
         ("node_selector", {"my pool": "a"}, "1 to 63 letters, digits, -, _ and ., with a letter"),
-        ("node_selector", {"A.com/pool": "a"}, "behind a domain and / where it has one (example."),
+        ("node_selector", {"A.com/pool": "a"}, "after a domain and / where it has one (example."),
         ("node_selector", {"pool": "a b"}, "empty, or 1 to 63 letters, digits, -, _ and ."),
         ("node_selector", {"pool": "x" * 64}, "empty, or 1 to 63 letters"),
         ("resources", {"rdma": 8}, "DOMAIN/NAME, such as rdma/ib, ephemeral-storage, or hugepage"),

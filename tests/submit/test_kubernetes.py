@@ -187,7 +187,7 @@ def test_processes_find_process_0_by_the_headless_service() -> None:
     assert service["spec"]["selector"] == {"jobset.sigs.k8s.io/jobset-name": "test"}
     words = container(found)["command"]
     # <jobset>-<replicated job>-<number of the job>-<number of the pod>.<subdomain>, and what the
-    # kubelet writes behind it into the pod's /etc/hosts.
+    # kubelet writes after it into the pod's /etc/hosts.
     whole = "test-train-0-0.test.default.svc.cluster.local:12355"
     assert words[words.index("--coordinator") + 1] == whole
     variable = words[words.index("--process") + 1].removeprefix("$(").removesuffix(")")

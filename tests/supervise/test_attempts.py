@@ -34,7 +34,7 @@ def test_the_time_of_a_run_is_what_its_attempts_have_spent() -> None:
         WatchedAttempt(1, 100.0, 190.0, hung=True, again=True, code=-9),
         WatchedAttempt(2, 200.5, 245.0),
     ]
-    # 20 of the 60 seconds of the first attempt were behind the checkpoint of the second.
+    # 20 of the 60 seconds of the first attempt were after the checkpoint of the second.
     found = compute_goodput([first, second], watched, effective=70.0)
     assert found["attempts"] == 2
     assert {kind: own for kind, own in found["seconds"].items() if own} == {

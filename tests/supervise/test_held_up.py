@@ -16,7 +16,7 @@ from mllm_jax.train.listeners.listeners import note_activity
 LIMITS = WatchLimits(60.0, 100.0)
 
 
-def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_it(
+def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own, found = RunPeers(), list[RetriedCall]()
@@ -32,9 +32,9 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_
     before = time.monotonic()
     own.present_activity  # noqa: B018 - a look, as twice a second
     found.clear()
-    behind = own.present_activity
-    assert behind.event == "waiting for the data of step 50"
-    assert behind.since >= before > own.activity.since
+    after = own.present_activity
+    assert after.event == "waiting for the data of step 50"
+    assert after.since >= before > own.activity.since
     own.note_activity("step 50")
     assert own.present_activity == own.activity
     found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", 0.0, 300.0))

@@ -154,13 +154,13 @@ def test_progress_survives_json(experiment, fresh_state):
         ("figures.seconds", float("nan"), "figures.seconds: Input should be a finite number"),
         ("figures.flops", -1.0, "figures.flops: Input should be greater than or equal to 0"),
         ("figures.used.tokens", 9, "figures.used.tokens 9 is more than its capacity 8"),
-        ("figures.steps", 9, "figures.steps 9 is behind step 4"),
+        ("figures.steps", 9, "figures.steps 9 is after step 4"),
         (
             *("figures_of_all.used.tokens", 9),
             "figures_of_all.used.tokens 9 is more than its capacity 8",
         ),
-        ("figures_of_all.steps", 9, "figures_of_all.steps 9 is behind step 4"),
-        ("good", 9, "good 9 is behind step 4"),
+        ("figures_of_all.steps", 9, "figures_of_all.steps 9 is after step 4"),
+        ("good", 9, "good 9 is after step 4"),
         ("skipped.gone", -1, "skipped.gone: Input should be greater than or equal to 0"),
     ],
 )

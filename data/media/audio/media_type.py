@@ -65,7 +65,7 @@ class ClipProcessor(MediaProcessor):
         """The log-mel frames of a clip, low bands below, and the clip to listen to."""
         samples, rate = medium.clip_info()
         frames = len(processed.inputs) - self.spec.trailing
-        after = f", and {self.spec.trailing} behind the clip" * bool(self.spec.trailing)
+        after = f", and {self.spec.trailing} after the clip" * bool(self.spec.trailing)
         caption = f"{self.spec.mels} mel bands over {frames} frames{after}"
         sound = PreviewSound(medium.load(), rate)
         size = f"{samples / rate:.2f} s at {rate} Hz"

@@ -106,11 +106,11 @@ def _check_profiled_steps(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     if first > last:
         choice = ProblemChoice.of_key(key, [last, first])
         yield ConfigProblem(
-            key, f"the first step {first} is behind the last, {last}", lambda: [[choice]]
+            key, f"the first step {first} is after the last, {last}", lambda: [[choice]]
         )
     elif last > steps:
         fit = ProblemChoice.of_key(key, [min(first, steps), steps])
-        yield ConfigProblem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
+        yield ConfigProblem(key, f"step {last} is after train.steps {steps}", lambda: [[fit]])
 
 
 def _check_traced_step(config: ExperimentConfig) -> Iterator[ConfigProblem]:
@@ -122,7 +122,7 @@ def _check_traced_step(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     if not config.schedule.independent_microbatches:
         key = "run.trace_step"
         yield ConfigProblem(
-            key, f"step {step} is behind train.steps {steps}", _value_choices(key, steps, None)
+            key, f"step {step} is after train.steps {steps}", _value_choices(key, steps, None)
         )
 
 

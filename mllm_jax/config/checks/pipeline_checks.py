@@ -306,7 +306,7 @@ def _check_deepstack(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         elif len(layers) > most:
             reason = (
                 f"{list(layers)} are more than the {most} layers of the first of stages {stages} x "
-                f"chunks {chunks}, behind which they are added"
+                f"chunks {chunks}, after which they are added"
             )
             yield ConfigProblem(key, reason, partial(_value_choices, key, [list(layers[:most])]))
 

@@ -278,7 +278,7 @@ def _join_choices(
         earlier, later = pair
         other_changes = {k: v for k, v in earlier.changes.items() if k not in later.changes}
         joint = later.combined_with(ProblemChoice("", other_changes)) if other_changes else later
-        # Behind all that lies between both, none of which changes what the first one does.
+        # After all that lies between both, none of which changes what the first one does.
         remaining = [
             joint if choice is later else choice for choice in remaining if choice is not earlier
         ]

@@ -42,7 +42,7 @@ class ClipEmbedding(nnx.Module):
 
 
 def build_blocks(config: ClipConfig, backend: str) -> ModuleBlocks:
-    """Blocks of the encoder, without the connector; there is no norm behind the layers."""
+    """Blocks of the encoder, without the connector; there is no norm after the layers."""
     return {
         "embeddings": ParameterBlock(lambda rngs: ClipEmbedding(config, rngs)),
         "layers": layer_block(

@@ -122,7 +122,7 @@ def feature_layers(values: Values, released: int, default: int) -> int:
 
 
 def unused_layers(values: Values, released: int, default: int, prefix: str) -> tuple[str, ...]:
-    """A pattern of the tensors of the tower's layers behind the features; none if all are used.
+    """A pattern of the tensors of the tower's layers after the features; none if all are used.
 
     Args:
         values, released, default: as of `feature_layers`.
@@ -182,7 +182,7 @@ def _feature_strategy(vision: ClipConfig) -> str:
 
 
 def _unused_patterns(values: Values) -> tuple[str, ...]:
-    """Layers behind the features, and the norm behind all layers."""
+    """Layers after the features, and the norm after all layers."""
     layers = unused_layers(values, read_clip(values).layers, -2, VISION)
     return (*layers, rf"{re.escape(VISION)}post_layernorm\.(weight|bias)")
 

@@ -107,7 +107,7 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
 
 
 def _newline_rule(width: int) -> TensorRule:
-    """The only token behind the vocabulary."""
+    """The only token after the vocabulary."""
     form = TensorTransform((width,), (1, width), (0, 1), (1, width))
     return TensorRule("extra_embedding.embedding", "image_newline", form)
 
@@ -170,7 +170,7 @@ def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
 
 
 def _unused_patterns(values: Values) -> tuple[str, ...]:
-    """Layers behind the features, the norm behind all layers, and the pooling head."""
+    """Layers after the features, the norm after all layers, and the pooling head."""
     layers = unused_layers(values, read_siglip(_read_tower(values)).layers, -1, VISION)
     return (*layers, rf"{re.escape(VISION)}(post_layernorm|head)\..*")
 

@@ -21,7 +21,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 _TOKEN = 151646  # where a configuration does not say
-#: Frames behind a clip that its last position hears.
+#: Frames after a clip that its last position hears.
 _LOOKAHEAD = 2
 
 

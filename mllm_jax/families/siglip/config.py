@@ -17,7 +17,7 @@ class SiglipConfig(ImageEncoderConfig):
     Args:
         antialias: whether positions are averaged where an image has fewer patches than the learned
             grid, as in SigLIP 2's NaFlex (arXiv 2502.14786); else they are interpolated.
-        final_norm: whether there is a norm behind the last layer; LLaVA-OneVision has none.
+        final_norm: whether there is a norm after the last layer; LLaVA-OneVision has none.
     """
 
     family: Literal["siglip"]

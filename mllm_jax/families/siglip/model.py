@@ -17,7 +17,7 @@ from sharding.grid import MeshView
 
 
 def build_blocks(config: SiglipConfig, backend: str) -> ModuleBlocks:
-    """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
+    """Blocks of the encoder, without the connector; not all have a norm after the layers."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
         "layers": layer_block(

@@ -22,7 +22,7 @@ class WhisperConfig(AudioEncoderConfig):
     Args:
         strides: strides of the two convolutions.
         max_positions: number of rows of a table of positions, which is loaded with released
-            weights and never trained; it bounds the length of clips behind the convolutions. null:
+            weights and never trained; it bounds the length of clips after the convolutions. null:
             sinusoids of any length.
     """
 

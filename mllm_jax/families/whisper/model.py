@@ -6,8 +6,8 @@ kernel 3 and stride 2 a clip of 5 frames at an even offset gives 3 outputs::
     frames   a0 a1 a2 a3 a4 .  b0 b1
     taps of output 2:  a3 a4 (zero)      not b0, and not the slack frame
 
-Frames with a negative segment id lie behind the clip of that number. The convolutions read them, as
-released ones read on in the silence behind a clip, but they are no positions.
+Frames with a negative segment id lie after the clip of that number. The convolutions read them, as
+released ones read on in the silence after a clip, but they are no positions.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def embed_audio(
     Args:
         rows: `inputs [rows, frames, mels]`, `segment_ids [rows, frames]` and `positions [rows,
             frames, 1]`, replicated over the ranks of the row; every clip starts at a multiple of
-            the stride, and frames behind it have its id negated.
+            the stride, and frames after it have its id negated.
     """
     module = blocks["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
@@ -150,7 +150,7 @@ def _embed_positions(
 
 
 def layer_context(rows: ModuleRows, config: WhisperConfig) -> LayerContext:
-    """What the layers read of packed rows; frames behind a clip are padding there."""
+    """What the layers read of packed rows; frames after a clip are padding there."""
     return LayerContext(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
 
 

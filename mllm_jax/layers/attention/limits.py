@@ -139,10 +139,10 @@ def computed_pair_share(
 ) -> float:
     """Share of all pairs of a full row that `backend` computes.
 
-    Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks
+    Blocks of keys after the end of a block of queries are left out, by flash attention in blocks
     of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed. So are those before the window of its
     first query, but for cudnn, to which a window is a mask. Chunks and other ids are masks to
-    backends that compute all pairs of a row. A span lets some backends leave out nothing behind a
+    backends that compute all pairs of a row. A span lets some backends leave out nothing after a
     block; those that read it on the device compute a little more than is counted here.
 
     Args:

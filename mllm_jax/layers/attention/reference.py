@@ -20,7 +20,7 @@ def reference_attention(
 
     A causal row is cut into blocks of queries that look only at the keys up to their end, which
     saves up to half of the work: on two CPU cores 2.3 times faster at 512 tokens. With a window
-    they look only at the keys from the first one's window on. With spans they look at keys behind
+    they look only at the keys from the first one's window on. With spans they look at keys after
     them, too, which only a window bounds.
     """
     count = q.shape[1]

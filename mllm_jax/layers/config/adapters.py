@@ -82,7 +82,7 @@ class LoraAdapters:
         )
 
     def end_elements(self, module: str) -> dict[tuple[str | None, ...], float]:
-        """Elements of the adapters behind the layers: of connectors, or of the decoder's head."""
+        """Elements of the adapters after the layers: of connectors, or of the decoder's head."""
         return self._count_elements(
             layer
             for layer in self.layers

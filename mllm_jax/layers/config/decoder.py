@@ -41,7 +41,7 @@ class DecoderConfig(ModuleConfig):
         max_positions: tokens of the longest segment, media included; longer samples and prompts
             are refused. The table of learned positions (gpt) has as many rows; with rotary
             positions another number changes no parameter.
-        extra_tokens: number of tokens behind the vocabulary that are read and never written, such
+        extra_tokens: number of tokens after the vocabulary that are read and never written, such
             as the newline between the rows of a tiled image.
         window: number of tokens that a token sees in layers with a window: the token itself and
             the tokens before it in its segment; null: all layers see full segments.

@@ -67,7 +67,7 @@ class EncoderConfig(ModuleConfig):
             name. `auto` for one of two: every step cuts where both together take the fewest seconds
             on `schedule.hardware`. An encoder without `buckets` has one, of the encoder's name.
         deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
-            a norm and a connector of its own, to be added at the medium's tokens behind the
+            a norm and a connector of its own, to be added at the medium's tokens after the
             decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
         remat: values that the backward of this encoder recomputes, one of `none`, `layer` and
             `full`; null: as `model.remat` says.
@@ -366,7 +366,7 @@ class AudioEncoderConfig(EncoderConfig):
 
     Args:
         mels: mel bands per frame.
-        lookahead: frames behind a clip that convolutions read as well.
+        lookahead: frames after a clip that convolutions read as well.
     """
 
     smallest: ClassVar[dict[str, Any]] = {"mels": 4}

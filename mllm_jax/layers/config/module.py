@@ -176,7 +176,7 @@ class ModuleConfig(Section):
 
     @abstractmethod
     def end_flops(self, outputs: int) -> float:
-        """FLOPs of the products behind the layers, per input position.
+        """FLOPs of the products after the layers, per input position.
 
         Args:
             outputs: width of their outputs, see `ModelGraph.output_width`.
@@ -192,7 +192,7 @@ class ModuleConfig(Section):
     @property
     @abstractmethod
     def rest_elements(self) -> elements.Elements:
-        """Elements of the parameters before and behind the layers, but of the outputs."""
+        """Elements of the parameters before and after the layers, but of the outputs."""
 
     @abstractmethod
     def end_elements(self, outputs: int) -> elements.Elements:

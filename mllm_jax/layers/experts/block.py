@@ -51,7 +51,7 @@ def grouped_mlp(kernels: ExpertKernels, rows: jax.Array, counts: jax.Array) -> j
     Args:
         kernels: matrices of these experts, in the type of the rows.
         rows: `[n, d_model]`, sorted by experts.
-        counts: `[experts]` int32, rows of each expert. Rows behind all of them count for nothing:
+        counts: `[experts]` int32, rows of each expert. Rows after all of them count for nothing:
             their results and gradients are zero.
 
     Returns:

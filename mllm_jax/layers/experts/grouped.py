@@ -1,6 +1,6 @@
 """Products of rows with the matrix of their group, without work for other groups.
 
-Rows of one group lie together, in the order of the groups; rows behind the last group count for
+Rows of one group lie together, in the order of the groups; rows after the last group count for
 nothing::
 
     counts 2, 3, 1     rows      a a b b b c . .         [rows, inputs]
@@ -24,12 +24,12 @@ from sharding.traced import traced_platform
 
 
 class GroupedProducts(Protocol):
-    """Both kinds of products of a platform. Rows behind all groups may hold anything."""
+    """Both kinds of products of a platform. Rows after all groups may hold anything."""
 
     def product(
         self, rows: jax.Array, kernels: jax.Array, counts: jax.Array, transposed: bool
     ) -> jax.Array:
-        """Rows `[rows, inputs]` times kernels `[groups, inputs, outputs]`, zero behind the groups.
+        """Rows `[rows, inputs]` times kernels `[groups, inputs, outputs]`, zero after the groups.
 
         With `transposed` the kernels are `[groups, outputs, inputs]`.
         """
@@ -59,7 +59,7 @@ def grouped_product(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> j
         counts: `[groups]` int32, rows of every group; their sum is at most the number of rows.
 
     Returns:
-        `[rows, outputs]` in the type of the rows. Rows behind those that are counted are zero, and
+        `[rows, outputs]` in the type of the rows. Rows after those that are counted are zero, and
         so are their gradients, whatever they hold.
     """
     operands = rows, kernels, counts

@@ -8,7 +8,7 @@ visited once for each group that has rows in it::
     rows      a a b b | b c c c      groups a, b, c, of 2, 3 and 3 rows
     visits    a0 b0     b1 c1
 
-- `product` keeps the rows of the group of a visit, and zeros behind the groups, which are rows of
+- `product` keeps the rows of the group of a visit, and zeros after the groups, which are rows of
   one more group.
 - `of_kernels` adds up the visits of a group.
 """
@@ -49,7 +49,7 @@ class _BlockVisits(NamedTuple):
 
     @classmethod
     def of(cls, counts: jax.Array, rows: int, size: int) -> tuple[_BlockVisits, jax.Array]:
-        """As many visits as any counts need, those of the rows behind the groups at their end.
+        """As many visits as any counts need, those of the rows after the groups at their end.
 
         Returns:
             The visits, and `[groups + 1]` the number of them until the end of each group. A group

@@ -4,7 +4,7 @@ XLA would make one dense product with all groups of `jax.lax.ragged_dot`, and a 
 for each group with the others' rows zero. Here a program of the grid computes a block of the
 result:
 
-- `product`: some rows of one group times some columns of its kernel. Rows behind the groups are
+- `product`: some rows of one group times some columns of its kernel. Rows after the groups are
   one more group, of zeros.
 - `of_kernels`: some rows and columns of a group's kernel, in a loop over the rows of the group.
 """
@@ -79,7 +79,7 @@ def of_kernels(
 def _list_tiles(counts: jax.Array, rows: int, size: int) -> jax.Array:
     """`[tiles, 3]` int32: the group of a tile, its first row and the end of its rows.
 
-    There are as many tiles as any counts need. Those of the rows behind all groups have a number
+    There are as many tiles as any counts need. Those of the rows after all groups have a number
     of their own for a group; those that are not needed have no rows.
     """
     counts = jnp.append(counts, rows - jnp.sum(counts)).astype(jnp.int32)

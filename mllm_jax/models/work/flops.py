@@ -69,7 +69,7 @@ def _layers_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: Fr
 
 
 def _end_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts) -> float:
-    """FLOPs of a step behind the layers of a module."""
+    """FLOPs of a step after the layers of a module."""
     parts, module = work_parts(config, name), config.buckets.get(name, name)
     trained = _trained_share(frozen, config.module(name).end_part(module), parts.end_adapters)
     has_backward = _has_backward(config, name, frozen) or trained > 0

@@ -47,7 +47,7 @@ def wrong_steps(
 def _describe_disorder(steps: Sequence[int]) -> str:
     """A sentence about steps that are there twice, or after a later one; empty without any."""
     wrong = [
-        f"step {other} twice" if one == other else f"step {other} behind step {one}"
+        f"step {other} twice" if one == other else f"step {other} after step {one}"
         for one, other in pairwise(steps)
         if other <= one
     ]

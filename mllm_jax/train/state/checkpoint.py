@@ -138,7 +138,8 @@ class CheckpointManager:
     def save_state(
         self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]
     ) -> None:
-        """Begin to save; arrays are copied before this returns, files are written behind.
+        """Begin to save; arrays are copied before this returns, files are written in the
+        background.
 
         Raises:
             OSError, ValueError, RuntimeError: this save or the one before has failed; see
@@ -170,8 +171,8 @@ class CheckpointManager:
                 none; nothing is set aside then, but what a copy takes the place of.
             memory: snapshots in the memory of the hosts; those that are as new as a checkpoint come
                 before it, and none comes with `step`.
-            remote: copies of checkpoints behind a URL; those that are as new as a checkpoint come
-                behind it.
+            remote: copies of checkpoints at a URL; those that are as new as a checkpoint come
+                after it.
 
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another

@@ -3,7 +3,7 @@
     state/checksums-0.json     of what process 0 wrote, and so on for every process
     state/checksums.json       of the files that are made once all processes have written
 
-Files are summed after they are written, behind training. Blocks are verified when a checkpoint is
+Files are summed after they are written, in the background. Blocks are verified when a checkpoint is
 read, whatever plan it was saved under and is restored into: how files lie on disk does not depend
 on who reads them. A block of a file of arrays holds the compressed chunks of one leaf or of several
 small ones; which, the OCDBT tree of keys says (`tensorstore.ocdbt.dump`).
@@ -28,7 +28,7 @@ BLOCK = 2**20
 #: Blocks that a thread verifies at a time.
 _RUN = 16
 _NAME = "checksums"
-#: Files that Orbax writes behind the checksums; they say only when it wrote.
+#: Files that Orbax writes after the checksums; they say only when it wrote.
 _BEHIND = ("commit_success.txt", "_CHECKPOINT_METADATA")
 
 

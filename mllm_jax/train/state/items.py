@@ -1,7 +1,7 @@
 """The items of a checkpoint as Orbax handlers, each with checksums of its files.
 
 An item is summed before Orbax gives its folder the final name: each process sums the arrays that it
-wrote behind its writes, and process 0 what is made at the end. Neither holds up training.
+wrote after its writes, and process 0 what is made at the end. Neither holds up training.
 """
 
 from __future__ import annotations

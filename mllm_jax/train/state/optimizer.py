@@ -133,7 +133,7 @@ def _build_muon(
 def learning_rate(config: TrainConfig) -> optax.Schedule:
     """The learning rate of every update, by the number of updates before it.
 
-    Linear warm-up to the peak, which the first update behind it has, then cosine decay, so that the
+    Linear warm-up to the peak, which the first update after it has, then cosine decay, so that the
     last update has `final_learning_rate_ratio` of the peak. An only update has the peak. A warm-up
     that is not shorter than the run is cut off.
     """
@@ -339,7 +339,7 @@ def _orthogonalize_shared(pieces: jax.Array, kind: _MatrixKind, iterations: int)
 
 
 def _pad_to_multiple(stack: jax.Array, ranks: int) -> jax.Array:
-    """A stack with zeros behind it, so that so many ranks have as many entries each."""
+    """A stack with zeros after it, so that so many ranks have as many entries each."""
     return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 
 

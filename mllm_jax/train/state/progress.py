@@ -162,7 +162,7 @@ class _StoredProgress(BaseModel):
         counts |= {"window.learnt": self.window.learnt, "skipped_in_row": self.skipped_in_row}
         for name, step in (*counts.items(), ("good", self.good or 0)):
             if step > self.step:
-                raise ValueError(f"{name} {step} is behind step {self.step}")
+                raise ValueError(f"{name} {step} is after step {self.step}")
         return self
 
 

@@ -249,7 +249,7 @@ def test_encoders_whose_layers_go_over_no_stages_need_memory() -> None:
         made_of(own, 0.0)
 
 
-def test_frozen_encoders_have_nothing_behind_the_decoder() -> None:
+def test_frozen_encoders_have_nothing_after_the_decoder() -> None:
     workload = small.workload(encoders=[("vision", 128, 4)])
     own = chain(workload, ParallelPlan(stage=2))
     frozen = replace(own, workload=replace(workload, frozen=frozenset(["vision"])))

@@ -15,7 +15,7 @@ class Written:
         added: special tokens that it needs beside those of the tokenizer.
         ends: whether answers end with a special token: all of them, the last, the earlier, or none.
         learnt: answers that are learnt, where they begin with their text: all or the last.
-        header: whether they can begin behind the generation prompt.
+        header: whether they can begin after the generation prompt.
         refused: why the template cannot be learnt by.
     """
 

@@ -41,7 +41,7 @@ def chat_of(name: str, begin: AnswersBegin = "text") -> ReleasedChat:
 
 
 def runs(rendered: RenderedChat) -> list[tuple[int, int]]:
-    """The first of the learnt tokens of each answer, and one behind the last."""
+    """The first of the learnt tokens of each answer, and one after the last."""
     result = [
         [*group]
         for learnt, group in groupby(range(len(rendered.ids)), rendered.learnt.__getitem__)
@@ -123,7 +123,7 @@ def test_what_of_answers_is_not_learnt_is_told(name: str) -> None:
     ("name", "after"),
     [("words_and_end", "writes '### End<"), ("end_that_is_no_token", "writes '<|eom|>")],
 )
-def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, after: str) -> None:
+def test_what_stands_after_answers_in_place_of_their_end_is_told(name: str, after: str) -> None:
     (message,) = chat_of(name).check_training()
     assert after in message
     assert "right after an answer, where its end would be a special token" in message
@@ -132,7 +132,7 @@ def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, aft
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNT if not TEMPLATES[name].header])
-def test_a_generation_prompt_that_no_answer_stands_behind_is_refused(name: str) -> None:
+def test_a_generation_prompt_that_no_answer_stands_after_is_refused(name: str) -> None:
     chat = chat_of(name, "header")
     assert chat.tokenize_turns([ASK], opened=True).ids  # as others ask
     with pytest.raises(
@@ -178,7 +178,7 @@ def test_plain_conversations_are_not_refused() -> None:
             assert runs(chat_of(name).tokenize_turns(turns)), name
 
 
-def test_thoughts_are_learnt_behind_the_header() -> None:
+def test_thoughts_are_learnt_after_the_header() -> None:
     """Qwen3's template takes an answer apart, and writes an empty thought where there is none."""
     text, header = chat_of("qwen3"), chat_of("qwen3", "header")
     thought = [ASK, Turn("assistant", "<think>\nIt purrs.\n</think>\n\nA cat.")]

@@ -172,7 +172,7 @@ def learnt_pieces(chat: ReleasedChat, rendered: RenderedChat) -> list[str]:
 def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
     family: str, front: str, answer: str, after: str, asked: str
 ) -> None:
-    """The token that ends the turn is learnt, too, if it is right behind the answer."""
+    """The token that ends the turn is learnt, too, if it is right after the answer."""
     chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
     text = front + answer + after
     rendered = chat.tokenize_turns(
@@ -185,7 +185,7 @@ def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
             case "trimming":
                 assert piece == text.rstrip("\n") + "\n<|im_end|>"
             case "llava":
-                # The blank before an answer is the template's, and that behind it no end.
+                # The blank before an answer is the template's, and that after it no end.
                 # Decoding drops a blank at the beginning.
                 assert piece in {f"{text}{blank}"[at:] for blank in ("", " ") for at in (0, 1)}
             case _:

@@ -34,7 +34,7 @@ from tests.data.samples import (
 )
 
 BLOCKY = ImageRowSpec("vision", patch=(8, 8), channels=3, block=(2, 2))
-#: Encoders of both kinds: pixel shuffle, class tokens, frames behind clips, averages of pairs.
+#: Encoders of both kinds: pixel shuffle, class tokens, frames after clips, averages of pairs.
 ENCODERS = (
     (VISION, AUDIO),
     (BLOCKY, replace(AUDIO, lookahead=2)),
@@ -173,7 +173,7 @@ def test_each_medium_is_a_segment_with_its_own_positions(
 def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
     encoders: tuple[MediaRowSpec, ...], make_config: MakeConfig
 ) -> None:
-    """Class tokens by their position, frames behind a clip by the sign of its segment."""
+    """Class tokens by their position, frames after a clip by the sign of its segment."""
     image, clip = encoders
     assert isinstance(image, ImageRowSpec)
     config = make_config(rows=2)

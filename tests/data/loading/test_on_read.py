@@ -309,7 +309,7 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
     assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
 
 
-def test_reading_goes_on_behind_what_has_been_taken() -> None:
+def test_reading_goes_on_after_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
     group = HostGroupSpec(1, 2)
     for index, positions in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):

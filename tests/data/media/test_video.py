@@ -232,7 +232,7 @@ def test_outputs_of_frames_are_halved(outputs: tuple[int, int]) -> None:
     np.testing.assert_allclose(result, 100 * np.arange(3)[:, None, None] + plane, atol=1e-5)
 
 
-def test_a_video_has_one_newline_behind_it() -> None:
+def test_a_video_has_one_newline_after_it() -> None:
     grid = Grid(3, 2, 2, 0.5)
     assert (newlines_of(grid), tokens_of(16, grid)) == (1, 13)
     assert list(runs_of(16, grid)) == [(0, 0, 12)]

@@ -17,7 +17,7 @@ from data.sample import DataError
 def busiest(volumes: np.ndarray, per_host: int) -> float:
     """The least amount that the busiest host sends, by an integer program over placements."""
     batches, hosts = volumes.shape
-    chosen = batches * hosts  # 1 where a batch is on a host, and behind them the busiest host
+    chosen = batches * hosts  # 1 where a batch is on a host, and after them the busiest host
     once = np.zeros((batches, chosen + 1))
     full = np.zeros((hosts, chosen + 1))
     sends = np.zeros((hosts, chosen + 1))

@@ -30,7 +30,7 @@ IMAGE = TextSpan(4, 6, Grid(1, 2, 3), "image")
 
 
 def test_positions_of_several_axes_are_those_of_the_page() -> None:
-    """The example of `data.rows.tokens`, behind another sample in its row."""
+    """The example of `data.rows.tokens`, after another sample in its row."""
     rows = SPEC.empty_rows((1, 16), ["vision"])
     SPEC.write(rows, 0, 0, 1, 2)
     SPEC.write(rows, 0, 2, 2, 12, [IMAGE])

@@ -71,7 +71,7 @@ def test_other_texts_stay(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["<img>a.png What?", "<photo>a.png", "[img] a.b/c.JPG", "<|audio|>a.wav\nWhat?"]
 )
-def test_a_file_behind_a_tag_that_nothing_closes_is_refused(text: str) -> None:
+def test_a_file_after_a_tag_that_nothing_closes_is_refused(text: str) -> None:
     with pytest.raises(ShapeError, match="are not read from tags"):
         check_tags("turns.0", text, MARKS)
 

@@ -1,4 +1,4 @@
-"""Products by groups in a model: gradients, and nothing of rows behind all groups."""
+"""Products by groups in a model: gradients, and nothing of rows after all groups."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mllm_jax.layers.experts.block import ExpertKernels, grouped_mlp
 from mllm_jax.layers.experts.grouped import grouped_product
 
 
-def case(counts: list[int], behind: int, inputs: int, outputs: int) -> tuple[np.ndarray, ...]:
-    make = np.random.default_rng(sum(counts) + behind)
-    rows = make.normal(size=(sum(counts) + behind, inputs)).astype(np.float32)
+def case(counts: list[int], trailing: int, inputs: int, outputs: int) -> tuple[np.ndarray, ...]:
+    make = np.random.default_rng(sum(counts) + trailing)
+    rows = make.normal(size=(sum(counts) + trailing, inputs)).astype(np.float32)
     kernels = make.normal(size=(len(counts), inputs, outputs)).astype(np.float32)
     return rows, kernels, np.array(counts, np.int32)
 
@@ -44,7 +44,7 @@ def test_gradients_are_those_of_one_product_for_each_group() -> None:
     assert not np.any(found[0][sum(counts) :])
 
 
-def test_rows_behind_the_groups_count_for_nothing_whatever_they_hold() -> None:
+def test_rows_after_the_groups_count_for_nothing_whatever_they_hold() -> None:
     rows, up, sizes = case([3, 4], 2, 4, 6)
     down = np.ones((2, 6, 4), np.float32)
     rows[7:] = np.nan

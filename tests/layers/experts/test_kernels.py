@@ -59,10 +59,10 @@ def test_products_are_those_of_one_product_for_each_group(platform: str, counts:
     make = np.random.default_rng(sum(counts))
     shapes = (ROWS, INPUTS), (GROUPS, INPUTS, OUTPUTS), (ROWS, OUTPUTS)
     rows, kernels, gradient = (make.normal(size=shape).astype("f4") for shape in shapes)
-    behind = sum(counts)
+    trailing = sum(counts)
     expected = by_hand(rows, kernels, gradient, counts)
-    # The gradient of rows behind the groups is zero, as their results are; on CPUs it has to be.
-    rows[behind:], gradient[behind:] = np.nan, 0 if platform == "cpu" else np.nan
+    # The gradient of rows after the groups is zero, as their results are; on CPUs it has to be.
+    rows[trailing:], gradient[trailing:] = np.nan, 0 if platform == "cpu" else np.nan
     found = all_three(platform)(rows, kernels, gradient, np.array(counts, np.int32))
     for own, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-5, atol=2e-5)

@@ -158,7 +158,7 @@ def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -
     """Images, each in a row of its own.
 
     Args:
-        patches: `[images, patches, features]`, 0 behind an image.
+        patches: `[images, patches, features]`, 0 after an image.
         grids: `[images, 2]` rows and columns.
         encoder: whose class token comes first if it is kept, else last.
     """
@@ -170,8 +170,8 @@ def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -
         positions[here] = np.moveaxis(np.indices((high, wide)), 0, -1).reshape(-1, 2)
         sizes[here], ids[here] = (high, wide), 1
     if isinstance(encoder, ClipConfig):
-        before, behind = (1, 0) if encoder.class_token == "kept" else (0, 1)
-        around = ((0, 0), (before, behind))
+        before, after = (1, 0) if encoder.class_token == "kept" else (0, 1)
+        around = ((0, 0), (before, after))
         ids = np.pad(ids, around, constant_values=1)
         patches, sizes = (np.pad(a, (*around, (0, 0))) for a in (patches, sizes))
         positions = np.pad(positions, (*around, (0, 0)), constant_values=-1)

@@ -145,7 +145,7 @@ def frame_rows(features: np.ndarray) -> ModuleRows:
 
 
 def test_whisper_hears_the_same() -> None:
-    """A window of silence and all, and a clip that nothing is behind."""
+    """A window of silence and all, and a clip that nothing is after."""
     config, whole, _ = imported("whisper")
     params = whole["audio"]
     inputs, expected = arrays("whisper")

@@ -64,7 +64,7 @@ def laid(
 
 
 def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.Array, ...]:
-    """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
+    """Landed outputs and newlines, states after the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch.text_rows
     outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
@@ -85,7 +85,7 @@ def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.A
 
 
 def newlines(config: ModelConfig, tokens: Any) -> Any:
-    """Tokens behind the vocabulary."""
+    """Tokens after the vocabulary."""
     return tokens >= config.decoder.vocab_size
 
 

@@ -157,7 +157,7 @@ def llava(**changes: Any) -> dict[str, Any]:
         ([-2], 2, {"2"}),
     ],
 )
-def test_layers_behind_the_features_are_not_there(
+def test_layers_after_the_features_are_not_there(
     chosen: int | list[int], layers: int, unused: set[str]
 ) -> None:
     family, values = release_formats()["llava"], llava(vision_feature_layer=chosen)

@@ -107,7 +107,7 @@ def test_a_run_goes_on_without_a_damaged_record(
 
 
 def resumed(folder: Path) -> None:
-    """Open all files as a run does that goes on behind its last step."""
+    """Open all files as a run does that goes on after its last step."""
     JsonlSink(folder / "metrics.jsonl", 1000)
     JsonlSink(folder / "samples.jsonl", 1000, SAMPLES)
     JsonlSink(folder / "ranks.jsonl", 1000, FORM)
@@ -222,7 +222,7 @@ EDITS: dict[str, tuple[Any, str]] = {
     "duplicated": (lambda own: [*own[:3], *own[2:]], "lines out of order: step 20 twice"),
     "swapped": (
         lambda own: [own[0], own[2], own[1], *own[3:]],
-        "metrics.jsonl has lines out of order: step 10 behind step 20",
+        "metrics.jsonl has lines out of order: step 10 after step 20",
     ),
     "last lost": (
         lambda own: own[:3],

@@ -90,7 +90,7 @@ def test_each_slot_of_an_encoder_is_counted_once(buffer: str, elements: int) -> 
 def test_the_path_of_a_decoder_with_weight_gradients_apart_by_hand() -> None:
     """Two stages of two layers, four microbatches: links take no time, and no encoder has work.
 
-    The last stage begins behind one forward of the first. Its weight gradients take less time than
+    The last stage begins after one forward of the first. Its weight gradients take less time than
     it takes its last backward to reach the first stage, and those that are left there.
     """
     workload = small.workload(encoders=())

@@ -337,7 +337,7 @@ GRAPH = (Feed("image"), Feed("image", "text"), Feed("text"))
 
 
 def graph_schedule(feeds: tuple[Feed, ...] = GRAPH, first: str = "image") -> Schedule:
-    """Two modules around the backbone, the `first` one of them before and behind the other."""
+    """Two modules around the backbone, the `first` one of them before and after the other."""
     backbone = interleaved_schedule(2, 1, 1)
     order = [first, *{"image", "text"} - {first}]
     before = [((Task(F, name, 0),), ()) for name in order]

@@ -119,7 +119,7 @@ def test_rows_that_go_on_together_fit_where_nothing_waits(sizes: tuple[int, int]
 
 @pytest.mark.parametrize("sizes", [(2, 8, 2, 2), (2, 16, 2, 2), (4, 16, 1, 2)], ids=str)
 def test_units_that_share_microbatches_fit_where_nothing_waits(sizes: tuple[int, ...]) -> None:
-    """Units that each go on with another microbatch than they began with, some behind many."""
+    """Units that each go on with another microbatch than they began with, some after many."""
     last, rng = compiled(*sizes)[0].placement_limits()[-1:], np.random.default_rng(0)
     for _ in range(20):
         feeds = {

@@ -64,7 +64,7 @@ def decode_alone(
     (prompt,) = prompt_batches(One(), experiment.processor, config, rows)
     (slot,) = prompt.slots
     decoder, end = prompt.batch.text_rows, slot.start + slot.tokens
-    # Room for the answer behind the prompt, which does not see it.
+    # Room for the answer after the prompt, which does not see it.
     merges = {n: _with_room(own, count, -1) for n, own in decoder.merges.items()}
     padded = jax.tree.map(partial(_with_room, count=count), decoder)
     padded.segment_ids[0, end : end + count] = slot.segment
@@ -79,13 +79,13 @@ def decode_alone(
 
 
 def _with_room(array: np.ndarray, count: int, blank: int = 0) -> np.ndarray:
-    """An array of rows with `count` more positions behind."""
+    """An array of rows with `count` more positions after."""
     room = ((0, 0), (0, count), *[(0, 0)] * (array.ndim - 2))
     return np.pad(array, room, constant_values=blank)
 
 
 def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
-    """The whole logits behind every position of one row."""
+    """The whole logits after every position of one row."""
     view = MeshView()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:

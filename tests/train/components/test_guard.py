@@ -96,7 +96,7 @@ def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_fini
         guard.check_all()
 
 
-def test_updates_that_are_left_out_before_a_cut_count_behind_it(caplog):
+def test_updates_that_are_left_out_before_a_cut_count_after_it(caplog):
     progress = guarded([2.0, NAN, NAN], skip=2)._progress
     progress.step = 3
     resumed = StepGuard(GuardConfig(skip=2), Progress.from_json(progress.to_json()), str)

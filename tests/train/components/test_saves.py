@@ -19,8 +19,8 @@ from mllm_jax.train.state.progress import Progress
 from tests.configs import config
 
 STATE = {"x": np.zeros(8, np.float32)}
-#: Where a save fails: nowhere, as it begins, or behind training.
-WELL, BEGINS, BEHIND = "well", "begins", "behind"
+#: Where a save fails: nowhere, as it begins, or in the background.
+WELL, BEGINS, BACKGROUND = "well", "begins", "background"
 
 
 class Written:
@@ -41,7 +41,7 @@ class Written:
 
     def wait_for_saves(self) -> None:
         step, fate = self._running
-        if fate == BEHIND:
+        if fate == BACKGROUND:
             raise OSError("the disk is at fault")
         self.steps.append(step)
 
@@ -77,9 +77,10 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @given(
-    fates=st.lists(st.sampled_from([WELL, BEGINS, BEHIND]), max_size=12), allowed=st.integers(0, 3)
+    fates=st.lists(st.sampled_from([WELL, BEGINS, BACKGROUND]), max_size=12),
+    allowed=st.integers(0, 3),
 )
-@example(fates=[BEHIND, WELL] * 6, allowed=1)
+@example(fates=[BACKGROUND, WELL] * 6, allowed=1)
 @example(fates=[BEGINS, WELL] * 6, allowed=1)
 def test_only_failures_in_a_row_end_a_run(
     fates: list[str], allowed: int, tmp_path_factory: pytest.TempPathFactory
@@ -115,7 +116,7 @@ def test_only_failures_in_a_row_end_a_run(
 def test_what_becomes_of_a_save_is_seen_at_the_next(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own, written = made(tmp_path, [BEHIND])
+    own, written = made(tmp_path, [BACKGROUND])
     save(own, 1)
     assert not caplog.records
     save(own, 2)
@@ -143,7 +144,7 @@ def test_a_step_is_saved_once(tmp_path: Path) -> None:
 def test_the_last_save_is_tried_till_it_is_done_with_growing_pauses(
     tmp_path: Path, pauses: list[float], failures: int
 ) -> None:
-    own, written = made(tmp_path, [BEGINS, BEHIND, BEHIND][:failures])
+    own, written = made(tmp_path, [BEGINS, BACKGROUND, BACKGROUND][:failures])
     save(own, 6, last=True)
     assert written.steps == [6]
     assert pauses == [1.0, 2.0, 4.0][:failures]

@@ -319,7 +319,7 @@ def test_a_run_in_wandb_has_figures_and_configuration(
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert file.name == "run-00ff00ff.wandb"
     for word in (b"train/loss", b"steps", b"report.html", b"small"):
-        soon(partial(_has, file, word))  # its service writes on behind the end of the run
+        soon(partial(_has, file, word))  # its service writes on after the end of the run
     for path in (tmp_path / "wandb").rglob("*"):
         if path.is_file():
             assert b"0123456789abcdef0123" not in path.read_bytes(), path

@@ -99,7 +99,7 @@ class Slow(Iterator[Any]):
 
 
 class _Nothing:
-    """A microbatch of which nothing is used but the state behind it."""
+    """A microbatch of which nothing is used but the state after it."""
 
     state, skipped = LoaderState(0), ()
     stats = type("Stats", (), {"group": None})

@@ -287,7 +287,7 @@ def test_falling_back_says_one_thing(copy, caplog, capfd, summed):
     assert capfd.readouterr().err == ""
 
 
-def test_reads_that_begin_behind_the_first_error_end_before_it_is_told(monkeypatch):
+def test_reads_that_begin_after_the_first_error_end_before_it_is_told(monkeypatch):
     ended = []
 
     async def read():

@@ -1,4 +1,4 @@
-"""Copies of checkpoints behind a URL: whole or not there, and never in the way of training."""
+"""Copies of checkpoints at a URL: whole or not there, and never in the way of training."""
 
 from __future__ import annotations
 

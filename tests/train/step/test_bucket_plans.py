@@ -56,10 +56,10 @@ def microbatches() -> list[PackedBatch]:
 
 
 def merged(batch: PackedBatch) -> PackedBatch:
-    """The batch of an encoder without buckets: rows of the one behind those of the other."""
+    """The batch of an encoder without buckets: rows of the one after those of the other."""
     short, long = (batch.rows[name] for name in ("short", "long"))
-    behind = replace(long, segment_ids=np.where(long.segment_ids, long.segment_ids + 99, 0))
-    rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, behind)
+    after = replace(long, segment_ids=np.where(long.segment_ids, long.segment_ids + 99, 0))
+    rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, after)
     reduction = model(buckets=False).encoders["vision"].reduction
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
     places = {name: np.divmod(batch.text_rows.merges[name], n) for name, n in outputs.items()}

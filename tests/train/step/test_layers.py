@@ -199,7 +199,7 @@ def with_media_on_one_device(layers: int) -> tuple[np.ndarray, Any]:
     return loss_and_gradients(model, plans, params, media_batches())
 
 
-def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
+def test_outputs_of_earlier_layers_are_added_after_the_first_layers() -> None:
     """The sum is computed by hand: each output has a norm and a connector of its own."""
     model, batch, view = stacked(), media_batches()[0], MeshView()
     encoder, decoder = ShardedModule(model, "vision", view), ShardedModule(model, "decoder", view)

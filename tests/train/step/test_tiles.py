@@ -1,4 +1,4 @@
-"""Tiled images and tokens behind the vocabulary: any plan computes what one device computes."""
+"""Tiled images and tokens after the vocabulary: any plan computes what one device computes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def goodput_panel(run: RunFiles) -> PagePanel:
             what = "seconds of every attempt by what they went into"
             parts += [stacked_bars(what, rows, format_seconds), _attempt_ends(run)]
     explanation = (
-        "Bars hold the seconds of process 0, and the pause behind an attempt. Goodput counts steps "
+        "Bars hold the seconds of process 0, and the pause after an attempt. Goodput counts steps "
         "that the final state has; steps that were lost by a fault and taken again are rework."
     )
     empty = "There is no record of an attempt."

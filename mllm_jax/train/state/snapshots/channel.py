@@ -78,7 +78,7 @@ class MessageChannel:
         return message
 
     def receive_into(self, part: memoryview) -> None:
-        """Fill `part` with the bytes behind a message."""
+        """Fill `part` with the bytes after a message."""
         while part:
             got = self._connection.recv_into(part)
             if not got:

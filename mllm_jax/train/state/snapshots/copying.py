@@ -23,7 +23,7 @@ def leaves_by_name(state: Any) -> Named:
 
 
 def plan_parts(state: Named) -> dict[str, ShardLeaf]:
-    """The parts of this process, one behind the other, without their checksums."""
+    """The parts of this process, one after the other, without their checksums."""
     leaves = {
         name: ShardLeaf(shape=leaf.shape, dtype=str(leaf.dtype), parts=())
         for name, leaf in state.items()

@@ -2,7 +2,7 @@
 
 ::
 
-    <folder>/<holder>/<origin>/<slot>/data         parts, one behind the other
+    <folder>/<holder>/<origin>/<slot>/data         parts, one after the other
                                      /index.json   what they are, with checksums: written last
 
 `origin` is the process whose devices held the parts, `holder` the process that stores them: the
@@ -50,7 +50,7 @@ class ShardPart(_StrictModel):
 
     Attributes:
         start: first indices in the array.
-        stop: indices behind the last ones.
+        stop: indices after the last ones.
         offset: where it begins in the data, in bytes.
         crc32: CRC-32 of its bytes.
     """
@@ -140,7 +140,7 @@ class ShardIndex(_StrictModel):
 def lay_out_parts(
     leaves: Mapping[str, ShardLeaf], parts: Mapping[str, Iterable[ShardPart]]
 ) -> dict[str, ShardLeaf]:
-    """Leaves with these parts, whose offsets place one behind the other."""
+    """Leaves with these parts, whose offsets place one after the other."""
     at, laid = 0, {}
     for name, leaf in leaves.items():
         laid_parts = []

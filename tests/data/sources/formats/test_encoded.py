@@ -44,7 +44,7 @@ PNG = encoded_image()
 
 
 def places(data: bytes, folder: Path) -> list[FileBytes]:
-    """Places of the same bytes: in memory, in a file, in part of a file, and behind fsspec."""
+    """Places of the same bytes: in memory, in a file, in part of a file, and through fsspec."""
     (folder / "file").write_bytes(data)
     (folder / "larger").write_bytes(b"before" + data + b"after")
     with fsspec.open(f"memory://{folder.name}/file", "wb") as file:
@@ -83,8 +83,8 @@ def test_images_are_upright(form: str, orientation: int) -> None:
     assert image.image_size() == ((40, 16) if orientation > 4 else (16, 40))
 
 
-def _moved_behind_the_pixels(data: bytes, kind: bytes) -> bytes:
-    """A PNG file whose chunk of a kind stands behind its pixels."""
+def _moved_after_the_pixels(data: bytes, kind: bytes) -> bytes:
+    """A PNG file whose chunk of a kind stands after its pixels."""
     begin = data.index(kind) - 4
     end = begin + 12 + int.from_bytes(data[begin : begin + 4], "big")
     last = data.rindex(b"IEND") - 4
@@ -147,12 +147,12 @@ def test_an_orientation_in_xmp_turns_an_image_unless_exif_has_one(form: str) -> 
 
 @pytest.mark.parametrize("kind", [b"eXIf", b"iTXt"])
 @pytest.mark.parametrize("orientation", [1, 3, 6])
-def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
+def test_an_orientation_after_the_pixels_is_refused_where_it_changes_the_size(
     kind: bytes, orientation: int
 ) -> None:
     xmp, exif = (_xmp(1), orientation) if kind == b"eXIf" else (_xmp(orientation), None)
     for side in (16, 40):
-        data = _moved_behind_the_pixels(_with_xmp("PNG", xmp, exif, side), kind)
+        data = _moved_after_the_pixels(_with_xmp("PNG", xmp, exif, side), kind)
         image = EncodedImage(LoadedBytes("x.png", data), 10**6)
         assert image.image_size() == (16, side)
         if orientation == 6 and side == 40:

@@ -124,7 +124,7 @@ def to_memory(place: str, folder: Path) -> str:
     return f"{root}/{Path(place).relative_to(folder)}".rstrip("/.")
 
 
-def test_so_are_they_behind_a_url(options: Any, configure: Any, tmp_path: Path) -> None:
+def test_so_are_they_at_a_url(options: Any, configure: Any, tmp_path: Path) -> None:
     places = {k: to_memory(options[k], tmp_path) for k in ("path", "media") if k in options}
     source, processor = opened(configure(options | places))
     for index, target in enumerate(expected(configure, tmp_path)):

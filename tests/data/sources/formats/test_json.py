@@ -1,4 +1,4 @@
-"""Records in JSON and JSON Lines: where they are, on this machine or behind a URL."""
+"""Records in JSON and JSON Lines: where they are, on this machine or at a URL."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_worker_is_sent_no_records(make_config: MakeConfig, media: Path) -> No
     assert source[150, 0].turns[1].text == "150"
 
 
-def test_records_and_media_behind_a_url(make_config: MakeConfig, media: Path) -> None:
+def test_records_and_media_at_a_url(make_config: MakeConfig, media: Path) -> None:
     write_image(media / "a.png", (40, 16))
     write_clip(media / "c.wav")
     record = {

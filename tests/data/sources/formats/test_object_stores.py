@@ -1,4 +1,4 @@
-"""Sources behind `s3://` and `gs://`: the samples are the same; a store out of reach is named."""
+"""Sources at `s3://` and `gs://`: the samples are the same; a store out of reach is named."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ SAMPLES = (
 )
 
 
-#: A video, and videos before and behind an image.
+#: A video, and videos before and after an image.
 FILMED = (
     plain((video(3), text("\nWhat?")), (text("A cat."),)),
     plain((video(1), image(24), video(2), text(" moves?")), (text("The first."),)),

@@ -71,7 +71,7 @@ def test_false_alarms_are_rare_even_where_times_vary_by_a_third() -> None:
 def test_noise_that_drifts_seldom_names_anybody(
     processes: int, correlation: float, most: float
 ) -> None:
-    """Behind the first windows, which cannot tell yet how slowly it drifts."""
+    """After the first windows, which cannot tell yet how slowly it drifts."""
     found = judged(processes=processes, count=480, sigma=0.1, seed=6, correlation=correlation)
     assert sum(map(bool, found[80:])) <= most * 400
 

@@ -57,7 +57,7 @@ def index_of(leaves: dict[str, ShardLeaf]) -> ShardIndex:
     return ShardIndex(origin=origin, progress={}, config={}, leaves=leaves)
 
 
-def test_the_pieces_of_a_state_lie_behind_each_other() -> None:
+def test_the_pieces_of_a_state_lie_after_each_other() -> None:
     leaves = leaves_by_name(state(1))
     index = index_of(plan_parts(leaves))
     assert {name: leaf.shape for name, leaf in index.leaves.items()} == {

@@ -139,7 +139,7 @@ def test_a_flipped_bit_is_noticed_and_the_one_before_is_taken(run, start, caplog
 
 
 def last_byte() -> int:
-    """Of the table, as behind the last leaf there may be a gap."""
+    """Of the table, as after the last leaf there may be a gap."""
     return 4 * 360_000 - 1
 
 
