@@ -26,9 +26,9 @@ from data.media.image.tiles import (
     TileLayout,
     grid_of_frames,
     grid_of_tiles,
+    interpolation_of,
+    interpolation_of_frames,
     layout_of,
-    taps_of,
-    taps_of_frames,
 )
 from data.sample import NO_TILES, DataError, Grid, MediaError, ProcessedMedium, Size
 
@@ -309,11 +309,11 @@ class ReleasedImages:
             )
         if not alone:
             medium = self._cut_patches(self._square_transforms.transform_pixels(pixels))
-            return _with_taps(medium, None, tiling)
+            return _with_interpolation(medium, None, tiling)
         layout = layout_of(size, tiling)
         tiles = tiles_of(pixels, layout, tiling.tile, self.transforms.resample)
         parts = [self._cut_patches(self.transforms.normalize_pixels(tile)) for tile in tiles]
-        return _with_taps(_join_parts(parts), layout, tiling)
+        return _with_interpolation(_join_parts(parts), layout, tiling)
 
     def measure_frames(self, count: int, interval: float) -> tuple[int, Grid]:
         """Input positions of a video of so many frames, and its grid (`MediumLengths.grid`).
@@ -334,8 +334,8 @@ class ReleasedImages:
         parts = [
             self._cut_patches(self._frame_transforms.transform_pixels(frame)) for frame in frames
         ]
-        taps, shares = taps_of_frames(len(parts), self._required_tiling)
-        more = {**parts[0].more, "taps": taps, "shares": shares}
+        indices, weights = interpolation_of_frames(len(parts), self._required_tiling)
+        more = {**parts[0].more, "resize_indices": indices, "resize_weights": weights}
         grid = grid_of_frames(len(parts), interval, self._required_tiling)
         return replace(_join_parts(parts), more=more, grid=grid)
 
@@ -371,12 +371,12 @@ def _join_parts(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
     return ProcessedMedium(inputs, positions, parts[0].more)
 
 
-def _with_taps(
+def _with_interpolation(
     medium: ProcessedMedium, layout: TileLayout | None, tiling: ImageTiling
 ) -> ProcessedMedium:
     """The tiles of an image with how its outputs come from theirs."""
-    taps, shares = taps_of(layout, tiling)
-    more = {**medium.more, "taps": taps, "shares": shares}
+    indices, weights = interpolation_of(layout, tiling)
+    more = {**medium.more, "resize_indices": indices, "resize_weights": weights}
     return replace(medium, more=more, grid=grid_of_tiles(layout))
 
 

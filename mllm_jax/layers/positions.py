@@ -95,7 +95,7 @@ def grid_positions(
         `[rows, patches, d_model]` in the type of `table`.
     """
     vertical, horizontal = (
-        _interpolation_weights(positions[..., axis], sizes[..., axis], grid[axis], antialias)
+        _resize_weights(positions[..., axis], sizes[..., axis], grid[axis], antialias)
         for axis in (0, 1)
     )
     weights = vertical[..., :, None] * horizontal[..., None, :]
@@ -103,7 +103,7 @@ def grid_positions(
     return jnp.matmul(flat, table, precision=jax.lax.Precision.HIGHEST)
 
 
-def _interpolation_weights(
+def _resize_weights(
     position: jax.Array, size: jax.Array, learned: int, antialias: bool
 ) -> jax.Array:
     """Linear interpolation weights over `learned` points, exactly one-hot when `size` equals it.

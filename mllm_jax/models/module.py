@@ -32,6 +32,7 @@ from mllm_jax.layers.connector import (
     norm_block,
 )
 from mllm_jax.layers.dense import gather_sequence
+from mllm_jax.layers.interpolation import interpolate_outputs
 from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.parameters import (
     ModuleBlocks,
@@ -41,7 +42,6 @@ from mllm_jax.layers.parameters import (
     block_shapes,
     init_blocks,
 )
-from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, Select
@@ -300,8 +300,13 @@ class ShardedModule:
             norm = self.blocks[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
             outputs.append(connect_layer(name, hidden, norm))
         combined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
-        if "taps" in rows.arrays:
-            combined = mix_taps(combined, rows.array("taps"), rows.array("shares"), self.view)
+        if "resize_indices" in rows.arrays:
+            combined = interpolate_outputs(
+                combined,
+                rows.array("resize_indices"),
+                rows.array("resize_weights"),
+                self.view,
+            )
         return _pad_features(combined, self.config.layer_inputs - len(names), 1 + len(names))
 
     def _select_media(self, select: Select, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
@@ -324,7 +329,7 @@ class ShardedModule:
         return output
 
     def has_inputs(self, rows: ModuleRows) -> jax.Array:
-        """Whether these rows have inputs on any rank that shares gathered parameters.
+        """Whether these rows have inputs on any rank that weights gathered parameters.
 
         Ranks that share a row agree by themselves, as each of them has all segments of the row.
         """

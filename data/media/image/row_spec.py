@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batch import ModuleRows
-from data.media.image.tiles import TAPS, ImageTiling, no_taps, outputs_in_text, runs_of, tokens_of
+from data.media.image.tiles import (
+    POINTS,
+    ImageTiling,
+    outputs_in_text,
+    runs_of,
+    tokens_of,
+    zero_interpolation,
+)
 from data.rows.spec import ArraySpec, Kind, MediaRowSpec
 from data.sample import NO_TILES, Grid, MediumLengths, ProcessedMedium, Size
 
@@ -90,20 +97,20 @@ class ImageRowSpec(MediaRowSpec):
         """`inputs` are patches; `positions` and `sizes` are (row, column) of a patch and (rows,
         columns) of its image.
 
-        A class token has the position (-1, -1). Tiled images alone have `taps` and `shares`: output
-        j is the sum over k of `shares[j, k]` times the output `taps[j, k]` of the connector,
-        counted within the row.
+        A class token has the position (-1, -1). Tiled images alone have `resize_indices` and
+        `resize_weights`: output j is the sum over k of `resize_weights[j, k]` times the output
+        `resize_indices[j, k]` of the connector, counted within the row.
         """
         place, size = ArraySpec("position", (2,)), ArraySpec("medium", (2,), blank=1)
         inputs = ArraySpec("position", (self.features,), np.float32)
         plain = {"inputs": inputs, "positions": place, "sizes": size}
         if self.tiling is None:
             return plain
-        taps, shares = (
-            ArraySpec("output", (TAPS,), offset="output"),
-            ArraySpec("output", (TAPS,), np.float32),
+        indices, weights = (
+            ArraySpec("output", (POINTS,), offset="output"),
+            ArraySpec("output", (POINTS,), np.float32),
         )
-        return plain | {"taps": taps, "shares": shares}
+        return plain | {"resize_indices": indices, "resize_weights": weights}
 
     @property
     def class_tokens(self) -> int:
@@ -167,7 +174,9 @@ class ImageRowSpec(MediaRowSpec):
         inputs = np.zeros((len(positions), self.features), np.float32)
         more: dict[str, NDArray[Any]] = {"sizes": size}
         if self.tiling is not None:
-            more["taps"], more["shares"] = no_taps(0)  # see `mix_outputs`
+            more["resize_indices"], more["resize_weights"] = zero_interpolation(
+                0
+            )  # see `mix_outputs`
         return ProcessedMedium(
             inputs, positions, more, NO_TILES if self.tiling else Grid(1, 1, wide)
         )
@@ -185,9 +194,9 @@ class ImageRowSpec(MediaRowSpec):
         if self.tiling is None:
             return {}
         owners = rows.segment_ids[:, :: self.reduction]
-        taps, shares = no_taps(*owners.shape)
+        indices, weights = zero_interpolation(*owners.shape)
         for row in range(len(owners)):
             there = np.flatnonzero(owners[row])
-            taps[row, there] = rng.choice(there, (len(there), TAPS))
-            shares[row, there] = rng.dirichlet(np.ones(TAPS), len(there))
-        return {"taps": taps, "shares": shares}
+            indices[row, there] = rng.choice(there, (len(there), POINTS))
+            weights[row, there] = rng.dirichlet(np.ones(POINTS), len(there))
+        return {"resize_indices": indices, "resize_weights": weights}

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from data.faults import FaultKind
 from data.sample import NO_TILES, Grid, MediaError, Size
 
-#: Number of outputs that are summed to one output of a shrunk grid.
-TAPS = 4
+#: Number of outputs from which one output of a resized grid is interpolated.
+POINTS = 4
 #: Grids are shrunk if their side exceeds that of `most` tiles by more than this factor.
 _TOLERANCE = 1.1
 
@@ -187,7 +187,7 @@ def _shrunk_grid(size: Size, grid: Size, tiling: ImageTiling) -> Size:
 # ---- outputs -------------------------------------------------------------------------------------
 
 
-def taps_of(
+def interpolation_of(
     layout: TileLayout | None, tiling: ImageTiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """How an image's outputs are made of those of its tiles, which lie one after the other.
@@ -197,18 +197,19 @@ def taps_of(
         tiling: tiling of the encoder.
 
     Returns:
-        taps: `[outputs, TAPS]` places among the tiles' outputs, the whole image's first.
-        shares: `[outputs, TAPS]`: weights of the taps; those of an output sum to 1.
+        indices: `[outputs, POINTS]`: numbers of the tiles' outputs, those of the whole image
+            first.
+        weights: `[outputs, POINTS]`, which sum to 1 for an output.
     """
-    places, parts = no_taps(tiling.tile_outputs)
+    places, parts = zero_interpolation(tiling.tile_outputs)
     places[:, 0], parts[:, 0] = np.arange(tiling.tile_outputs), 1
     if layout is None:
         return places, parts
     down, across = (
-        _bilinear_taps(n, m, start)
+        _bilinear_interpolation(n, m, start)
         for n, m, start in zip(layout.unpadded, layout.grid, layout.corner, strict=True)
     )
-    places_, parts_ = _grid_taps(down, across, layout, tiling)
+    places_, parts_ = _grid_interpolation(down, across, layout, tiling)
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
 
 
@@ -222,27 +223,30 @@ def grid_of_frames(count: int, interval: float, tiling: ImageTiling) -> Grid:
     return Grid(count, *tiling.frame_outputs, interval)
 
 
-def taps_of_frames(
+def interpolation_of_frames(
     count: int, tiling: ImageTiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """How a video's outputs are made of those of its frames; see `taps_of`."""
+    """How a video's outputs are made of those of its frames; see `interpolation_of`."""
     down, across = (
-        _bilinear_taps(n, m, 0) for n, m in zip(tiling.outputs, tiling.frame_outputs, strict=True)
+        _bilinear_interpolation(n, m, 0)
+        for n, m in zip(tiling.outputs, tiling.frame_outputs, strict=True)
     )
-    places, parts = _cross_taps(down, across, lambda row, column: row * tiling.outputs[1] + column)
+    places, parts = _cross_interpolation(
+        down, across, lambda row, column: row * tiling.outputs[1] + column
+    )
     first = tiling.tile_outputs * np.arange(count, dtype=np.int32)[:, None, None]
-    return (first + places).reshape(-1, TAPS), np.tile(parts, (count, 1))
+    return (first + places).reshape(-1, POINTS), np.tile(parts, (count, 1))
 
 
-def no_taps(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Taps and shares `[*shape, TAPS]` of outputs that are zero."""
-    return np.zeros((*shape, TAPS), np.int32), np.zeros((*shape, TAPS), np.float32)
+def zero_interpolation(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Indices and weights `[*shape, POINTS]` of outputs that are zero."""
+    return np.zeros((*shape, POINTS), np.int32), np.zeros((*shape, POINTS), np.float32)
 
 
 Reads = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
-def _bilinear_taps(count: int, target: int, start: int) -> Reads:
+def _bilinear_interpolation(count: int, target: int, start: int) -> Reads:
     """Along an axis of `count` points from `start`, which two make each of `target`: `[m, 2]`.
 
     Without aligned corners: output i lies at `(i + 0.5) * count / target - 0.5`, no less than 0.
@@ -254,30 +258,30 @@ def _bilinear_taps(count: int, target: int, start: int) -> Reads:
     return start + points, np.stack([1 - share, share], axis=1)
 
 
-def _grid_taps(
+def _grid_interpolation(
     down: Reads, across: Reads, layout: TileLayout, tiling: ImageTiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Taps and shares of the grid, row by row."""
+    """Indices and weights of the grid, row by row."""
     (rows, columns), (_, wide) = tiling.outputs, layout.tiles
 
     def place_tile(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
         tile = 1 + row // rows * wide + column // columns
         return tile * tiling.tile_outputs + row % rows * columns + column % columns
 
-    return _cross_taps(down, across, place_tile)
+    return _cross_interpolation(down, across, place_tile)
 
 
-def _cross_taps(
+def _cross_interpolation(
     down: Reads,
     across: Reads,
     place: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Taps and shares of rows and columns together, where `place` says where an output lies."""
+    """Indices and weights of rows and columns together, where `place` says where an output lies."""
     places = place(down[0][:, None, :, None], across[0][None, :, None, :])
     share = down[1][:, None, :, None] * across[1][None, :, None, :]
     return (
-        places.reshape(-1, TAPS).astype(np.int32),
-        share.reshape(-1, TAPS).astype(np.float32),
+        places.reshape(-1, POINTS).astype(np.int32),
+        share.reshape(-1, POINTS).astype(np.float32),
     )
 
 

@@ -69,7 +69,9 @@ def outputs(inputs: np.ndarray) -> np.ndarray:
 
 def kept(medium: ProcessedMedium) -> np.ndarray:
     """Outputs of a medium that are merged."""
-    return (outputs(medium.inputs)[medium.more["taps"]] * medium.more["shares"]).sum(1)
+    return (
+        outputs(medium.inputs)[medium.more["resize_indices"]] * medium.more["resize_weights"]
+    ).sum(1)
 
 
 @settings(max_examples=12, deadline=None)
@@ -83,10 +85,13 @@ def test_every_output_is_merged_where_its_image_stands(
     batch, placements = microbatch(source, processor, config)
     decoder, vision = batch.text_rows, batch.rows["vision"]
     results = []
-    for inputs, taps, shares in zip(
-        vision.inputs, vision.array("taps"), vision.array("shares"), strict=True
+    for inputs, indices, weights in zip(
+        vision.inputs,
+        vision.array("resize_indices"),
+        vision.array("resize_weights"),
+        strict=True,
     ):
-        results.append((outputs(inputs)[taps] * shares).sum(1))
+        results.append((outputs(inputs)[indices] * weights).sum(1))
     flat = np.concatenate(results)
     for p in placements:
         example = processor.process(source[p.index, 0])
@@ -139,8 +144,14 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
     batch, _ = microbatch(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
     vision, audio = batch.rows["vision"], batch.rows["audio"]
     shape = (2, BUDGETS["vision"] // TILED.reduction, 4)
-    assert (vision.array("taps").shape, vision.array("taps").dtype) == (shape, np.int32)
-    assert (vision.array("shares").shape, vision.array("shares").dtype) == (shape, np.float32)
+    assert (
+        vision.array("resize_indices").shape,
+        vision.array("resize_indices").dtype,
+    ) == (shape, np.int32)
+    assert (
+        vision.array("resize_weights").shape,
+        vision.array("resize_weights").dtype,
+    ) == (shape, np.float32)
     assert not audio.arrays
 
 
@@ -221,7 +232,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     assert [fault.text for _, fault in bad] == ["broken"]
     vision = batch.rows["vision"]
     assert vision.segment_ids.any()
-    assert not vision.array("shares").any()
+    assert not vision.array("resize_weights").any()
     assert not batch.text_rows.targets[NEXT_TOKEN].weights.any()
 
 
@@ -245,7 +256,9 @@ def test_images_that_are_not_cut_are_refused(
     placement = next(p for p in placements if p.lengths.of("vision"))
     medium = processor.process(source[placement.index, 0]).media["vision"][0]
     arrays = BatchArrays(all_rows(1), CAPACITY)
-    with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
+    with pytest.raises(
+        ValueError, match=r"has the arrays inputs, positions; .* takes .*resize_indices"
+    ):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 
 

@@ -15,11 +15,11 @@ from data.media.image.tiles import (
     ImageTiling,
     TileLayout,
     grid_of_tiles,
+    interpolation_of,
     layout_of,
     newlines_of,
     outputs_in_text,
     runs_of,
-    taps_of,
     tokens_of,
 )
 from data.sample import NO_TILES, Grid, MediaError, Size
@@ -176,11 +176,11 @@ def test_outputs_come_from_their_places(size: Size, tiling: ImageTiling, seed: i
     assume(math.prod(layout.grid))
     count = tiling.tile_outputs * (1 + math.prod(layout.tiles))
     outputs = np.random.default_rng(seed).normal(size=count)
-    taps, shares = taps_of(layout, tiling)
-    assert 0 <= taps.min() <= taps.max() < count
-    assert len(taps) == outputs_in_text(tiling.tile_outputs, grid_of_tiles(layout)) <= count
-    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
-    result = (outputs[taps] * shares).sum(1)
+    indices, weights = interpolation_of(layout, tiling)
+    assert 0 <= indices.min() <= indices.max() < count
+    assert len(indices) == outputs_in_text(tiling.tile_outputs, grid_of_tiles(layout)) <= count
+    np.testing.assert_allclose(weights.sum(1), 1, atol=1e-6)
+    result = (outputs[indices] * weights).sum(1)
     np.testing.assert_array_equal(result[: tiling.tile_outputs], outputs[: tiling.tile_outputs])
     expected = resized(joined(outputs, layout, tiling), layout.grid).reshape(-1)
     np.testing.assert_allclose(result[tiling.tile_outputs :], expected, atol=2e-6)
@@ -190,22 +190,22 @@ def test_outputs_come_from_their_places(size: Size, tiling: ImageTiling, seed: i
 def test_what_is_not_shrunk_is_taken_as_it_is(size: Size, tiling: ImageTiling) -> None:
     layout = laid(size, tiling)
     assume(layout.grid == layout.unpadded)
-    taps, shares = taps_of(layout, tiling)
-    assert set(np.unique(shares).tolist()) <= {0.0, 1.0}
-    assert len({*taps[shares == 1].tolist()}) == len(taps)
+    indices, weights = interpolation_of(layout, tiling)
+    assert set(np.unique(weights).tolist()) <= {0.0, 1.0}
+    assert len({*indices[weights == 1].tolist()}) == len(indices)
 
 
 def test_an_image_that_is_only_seen_whole_is_what_it_is() -> None:
-    taps, shares = taps_of(None, SMALL)
-    assert taps[:, 0].tolist() == list(range(16))
-    assert shares.tolist() == [[1, 0, 0, 0]] * 16
+    indices, weights = interpolation_of(None, SMALL)
+    assert indices[:, 0].tolist() == list(range(16))
+    assert weights.tolist() == [[1, 0, 0, 0]] * 16
 
 
 @pytest.mark.parametrize("size", [(1, 54), (54, 1), (84, 1), (1, 4000)])
 def test_an_image_without_a_grid_has_outputs_of_the_whole(size: Size) -> None:
     layout = layout_of(size, SMALL)
     assert math.prod(layout.grid) == 0
-    assert len(taps_of(layout, SMALL)[0]) == 16
+    assert len(interpolation_of(layout, SMALL)[0]) == 16
 
 
 # ---- text ----------------------------------------------------------------------------------------

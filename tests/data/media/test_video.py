@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.file_bytes import FileBytes
-from data.media.image.tiles import ImageTiling, newlines_of, runs_of, taps_of_frames, tokens_of
+from data.media.image.tiles import (
+    ImageTiling,
+    interpolation_of_frames,
+    newlines_of,
+    runs_of,
+    tokens_of,
+)
 from data.media.video.files import EncodedVideo
 from data.sample import DataError, Grid, MediaError
 
@@ -221,8 +227,8 @@ def test_outputs_of_frames_are_halved(outputs: tuple[int, int]) -> None:
     rows, columns = np.indices(outputs)
     halved = tiling.frame_outputs
     frames = np.stack([100 * n + 3 * rows + 7 * columns for n in range(3)]).reshape(3, -1)
-    taps, shares = taps_of_frames(3, tiling)
-    result = (frames.reshape(-1)[taps] * shares).sum(axis=1).reshape(3, *halved)
+    indices, weights = interpolation_of_frames(3, tiling)
+    result = (frames.reshape(-1)[indices] * weights).sum(axis=1).reshape(3, *halved)
 
     def at(count: int, expected: int) -> NDArray[np.float64]:
         return np.clip((np.arange(expected) + 0.5) * count / expected - 0.5, 0, count - 1)

@@ -9,7 +9,13 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import ImageTiling, TileLayout, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import (
+    ImageTiling,
+    TileLayout,
+    grid_of_tiles,
+    interpolation_of,
+    layout_of,
+)
 from data.processing.processor import Processor
 from data.rows.spec import RowSpec
 from data.rows.tokens import media_of
@@ -120,8 +126,12 @@ def _medium(layout: TileLayout | None) -> ProcessedMedium:
     places = np.moveaxis(np.indices((4, 4), np.int32), 0, -1).reshape(-1, 2)
     positions = np.tile(places, (count // TILE, 1))
     inputs = rng.normal(size=(count, TILED.features)).astype(np.float32)
-    taps, shares = taps_of(layout, TILING)
-    more = {"sizes": np.array((4, 4), np.int32), "taps": taps, "shares": shares}
+    indices, weights = interpolation_of(layout, TILING)
+    more = {
+        "sizes": np.array((4, 4), np.int32),
+        "resize_indices": indices,
+        "resize_weights": weights,
+    }
     return ProcessedMedium(inputs, positions, more, grid_of_tiles(layout))
 
 

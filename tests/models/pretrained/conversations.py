@@ -12,7 +12,7 @@ from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.media.image.patches import with_class_token
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import ImageTiling, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import ImageTiling, grid_of_tiles, interpolation_of, layout_of
 from data.planning.layout import SamplePlacement, lay_out, runs_of_plan
 from data.planning.packing import make_capacity
 from data.rows.spec import MediaRowSpec
@@ -78,12 +78,12 @@ def _tiled(
         count = 1 + math.prod(layout.tiles) if layout else 1
         patches, grids = cut(tiles[:count], spec.patch[0])
         one = _image(patches[0], (int(grids[0][0]), int(grids[0][1])))
-        taps, shares = taps_of(layout, tiling)
+        indices, weights = interpolation_of(layout, tiling)
         yield replace(
             one,
             inputs=patches.reshape(-1, patches.shape[-1]),
             positions=np.tile(one.positions, (count, 1)),
-            more={**one.more, "taps": taps, "shares": shares},
+            more={**one.more, "resize_indices": indices, "resize_weights": weights},
             grid=grid_of_tiles(layout),
         )
 

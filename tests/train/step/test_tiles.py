@@ -77,7 +77,11 @@ def test_synthetic_batches_have_all_that_is_new() -> None:
     batch = batches(1)[0]
     assert (batch.text_rows.inputs >= 47).any()
     vision = batch.rows["vision"]
-    assert vision.array("taps").shape == vision.array("shares").shape == (ROWS, 16, 4)
+    assert (
+        vision.array("resize_indices").shape
+        == vision.array("resize_weights").shape
+        == (ROWS, 16, 4)
+    )
     gradients = reference(1)[1]["decoder"]["extra_embedding"]["embedding"]
     assert (np.abs(gradients).max(axis=1) > 1e-4).all()
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from data.media.image.tiles import ImageTiling, layout_of, taps_of
-from mllm_jax.layers.tile_mixing import mix_taps
+from data.media.image.tiles import ImageTiling, interpolation_of, layout_of
+from mllm_jax.layers.interpolation import interpolate_outputs
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import module_work
@@ -33,19 +33,21 @@ def tiled(family: str = "siglip", **changes: Any) -> ModelConfig:
 # ---- outputs -------------------------------------------------------------------------------------
 
 
-def run(x: Any, taps: np.ndarray, shares: np.ndarray) -> jax.Array:
-    return mix_taps(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), MeshView())
+def run(x: Any, indices: np.ndarray, weights: np.ndarray) -> jax.Array:
+    return interpolate_outputs(
+        jnp.asarray(x), jnp.asarray(indices), jnp.asarray(weights), MeshView()
+    )
 
 
 def test_outputs_are_sums_of_their_taps() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 6, 3)).astype(np.float32)
-    taps = rng.integers(0, 6, (2, 6, 4)).astype(np.int32)
-    shares = rng.normal(size=(2, 6, 4)).astype(np.float32)
-    shares[1, 4:] = 0
-    found = run(x, taps, shares)
+    indices = rng.integers(0, 6, (2, 6, 4)).astype(np.int32)
+    weights = rng.normal(size=(2, 6, 4)).astype(np.float32)
+    weights[1, 4:] = 0
+    found = run(x, indices, weights)
     for row in range(2):
-        expected = [shares[row, j] @ x[row, taps[row, j]] for j in range(6)]
+        expected = [weights[row, j] @ x[row, indices[row, j]] for j in range(6)]
         np.testing.assert_allclose(found[row], expected, atol=1e-6)
     assert not found[1, 4:].any()
 
@@ -53,9 +55,9 @@ def test_outputs_are_sums_of_their_taps() -> None:
 def test_halves_are_as_they_are_where_nothing_is_shrunk() -> None:
     """Shares of one change no bit of an output in bfloat16."""
     x = jax.random.normal(jax.random.key(0), (1, 4, 8), jnp.bfloat16)
-    taps, shares = np.zeros((1, 4, 4), np.int32), np.zeros((1, 4, 4), np.float32)
-    taps[0, :, 0], shares[..., 0] = [3, 1, 0, 2], 1
-    found = run(x, taps, shares)
+    indices, weights = np.zeros((1, 4, 4), np.int32), np.zeros((1, 4, 4), np.float32)
+    indices[0, :, 0], weights[..., 0] = [3, 1, 0, 2], 1
+    found = run(x, indices, weights)
     assert found.dtype == jnp.bfloat16
     assert (found[0] == x[0, jnp.array([3, 1, 0, 2])]).all()
 
@@ -75,10 +77,13 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     rows = towers.lay([[count] * 3], 4 * count, settings.reduction)
     batch = towers.media_rows(config, rows, media, [4] * 3)
     alone = np.asarray(go(batch))[0]
-    taps, shares = (np.zeros((1, len(alone), 4), kind) for kind in (np.int32, np.float32))
-    own = taps_of(layout, tiling)
-    taps[0, : len(own[0])], shares[0, : len(own[0])] = own
-    mixed = replace(batch, arrays={**batch.arrays, "taps": taps, "shares": shares})
+    indices, weights = (np.zeros((1, len(alone), 4), kind) for kind in (np.int32, np.float32))
+    own = interpolation_of(layout, tiling)
+    indices[0, : len(own[0])], weights[0, : len(own[0])] = own
+    mixed = replace(
+        batch,
+        arrays={**batch.arrays, "resize_indices": indices, "resize_weights": weights},
+    )
     found = np.asarray(go(mixed))[0]
     expected = np.einsum("jk,jkd->jd", own[1], alone[own[0]])
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-5)
