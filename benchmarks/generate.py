@@ -67,7 +67,7 @@ def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict
 
 
 def check_setup(config: ExperimentConfig) -> None:
-    """See that both sides can run, and do the same.
+    """Check that both sides can run, and do the same.
 
     Raises:
         ConfigError: the message lists what the comparison does not allow.

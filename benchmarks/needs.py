@@ -12,7 +12,7 @@ Check = Callable[[ExperimentConfig], str]
 
 
 def check_needs(benchmark: Benchmark, config: ExperimentConfig) -> None:
-    """See that a configuration has what a benchmark measures.
+    """Check that a configuration has what a benchmark measures.
 
     Raises:
         ConfigError: it lacks something; the message names all of it, and a file that has it.

@@ -111,7 +111,7 @@ def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
 
 
 def check_setup(config: ExperimentConfig) -> None:
-    """See that both sides can run, and train the same.
+    """Check that both sides can run, and train the same.
 
     Raises:
         ConfigError: the message lists the keys that the comparison does not allow.

@@ -27,7 +27,7 @@ class TargetSpec(Protocol):
     """What an objective needs of a sample; picklable."""
 
     def check(self, sample: Sample) -> None:
-        """See that the objective can learn from a sample.
+        """Check that the objective can learn from a sample.
 
         Raises:
             ConversationError: it cannot; the message says why.
@@ -54,7 +54,7 @@ class NextTokenSpec:
     name: str = NEXT_TOKEN
 
     def check(self, sample: Sample) -> None:
-        """See that the sample ends with an answer, and that one is learnt.
+        """Check that the sample ends with an answer, and that one is learnt.
 
         Raises:
             ConversationError: it does not, or none is.
@@ -104,7 +104,7 @@ class LabelSpec:
     classes: int
 
     def check(self, sample: Sample) -> None:
-        """See that the sample has such a label.
+        """Check that the sample has such a label.
 
         Raises:
             ConversationError: it has none, or another.
@@ -138,7 +138,7 @@ class ValuesSpec:
     count: int
 
     def check(self, sample: Sample) -> None:
-        """See that the sample has as many finite numbers.
+        """Check that the sample has as many finite numbers.
 
         Raises:
             ConversationError: it has none, or others.

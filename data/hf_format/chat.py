@@ -158,7 +158,7 @@ class ReleasedChat:
             return True
 
     def check_training(self) -> tuple[str, ...]:
-        """See that answers can be learnt by this template.
+        """Check that answers can be learnt by this template.
 
         Returns:
             What of answers is not learnt, for people.

@@ -236,7 +236,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
 
 
 def check_records(source: Source) -> None:
-    """See that a source has whole records, by some that lie evenly: one that can be read suffices.
+    """Check that a source has readable records: of some at even distances one must be complete.
 
     Raises:
         DataError: none of them can be.

@@ -45,7 +45,7 @@ class ConversationTokenizer(Protocol):
         """The tokens at which generation stops, first of all the one that ends an answer."""
 
     def check_training(self) -> tuple[str, ...]:
-        """See that answers can be learnt.
+        """Check that answers can be learnt.
 
         Returns:
             What of answers is not learnt, for people.

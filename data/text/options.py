@@ -32,7 +32,7 @@ def normalize_option(text: str) -> str:
 
 
 def check_options(choices: Sequence[str]) -> None:
-    """See that options have letters, and that an answer says which of them it names.
+    """Check that options have letters, and that an answer says which of them it names.
 
     Raises:
         ValueError: there are too few or too many, one is empty, or two are equal.

@@ -1,4 +1,4 @@
-"""What `generate` and `evaluate --questions` do: a model is opened, and answers."""
+"""Functions of `generate` and `evaluate --questions`: open a model and compute its answers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _open_generator(request: CommandRequest) -> tuple[AnswerGenerator, AnswerOpt
 
 
 def _options_set(**values: Any) -> dict[str, Any]:
-    """The options that are set; others have the defaults of whoever takes them."""
+    """The options that were given; functions have defaults for the others."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -138,14 +138,14 @@ def _ignore_replies(replies: Mapping[int, AnswerReply]) -> None:
 
 
 def _print_answers(request: CommandRequest, answers: AnswerSet) -> list[str]:
-    """Lines of JSON; what else there is to say goes to the console, which programs do not read."""
+    """Print answers as lines of JSON, and notes to the console, which programs do not read."""
     for line in [] if request.args.json else _summarize_answers(answers):
         request.console.print(line, markup=False, soft_wrap=True)
     return [json.dumps(reply.to_json(), ensure_ascii=False) for reply in answers.replies]
 
 
 def _summarize_answers(answers: AnswerSet) -> list[str]:
-    """How fast the answers were, and why some prompts have none."""
+    """Summarize the speed of the answers, and why some prompts have none."""
     reasons = Counter(reply.error for reply in answers.replies if reply.error is not None)
     lines = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]
     return [str(answers.timing), *lines[:SHOWN], *(["..."] if lines[SHOWN:] else [])]

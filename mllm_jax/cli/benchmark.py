@@ -1,4 +1,4 @@
-"""What the command line knows of benchmarks, which live in `benchmarks/` of a checkout."""
+"""The command `bench`; the benchmarks are in `benchmarks/` of a checkout."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Benchmark:
 
     @property
     def call(self) -> CommandCall:
-        """What `bench` calls to measure it."""
+        """The call with which `bench` runs it."""
         return CommandCall(
             f"benchmarks.{self.file or self.name}:bench_{self.name}",
             benchmark_arguments,
@@ -89,12 +89,12 @@ def load_registry() -> Mapping[str, Benchmark]:
 
 
 def select_benchmark(args: argparse.Namespace) -> CommandCall:
-    """What `bench` calls for the benchmark that is named."""
+    """The call of `bench` for the named benchmark."""
     return load_registry().get(args.benchmark, Benchmark(args.benchmark, "")).call
 
 
 def check_benchmark(request: CommandRequest) -> None:
-    """See that a benchmark can measure what it is asked to.
+    """Check that a benchmark can run with the given options and configuration.
 
     Raises:
         CheckoutError: this package is no checkout.
@@ -120,7 +120,7 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def benchmark_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of a benchmark: those of all, and its options that are set."""
+    """Arguments of a benchmark: those common to all, and its options that were given."""
     args = request.args
     names = [option.name for option in load_registry()[args.benchmark].options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -1,4 +1,4 @@
-"""What a command is: a row of `mllm_jax.cli.table`, and the request that a user made of it."""
+"""Types of commands: a row of `mllm_jax.cli.table`, and the request of a user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # which --help does not need
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """What a user asks of a command.
+    """The request of a user for a command.
 
     Attributes:
         args: options of the command line.

@@ -1,4 +1,4 @@
-"""What `config` calls: print a configuration or the list of keys, or rewrite files."""
+"""Functions of `config`: print a configuration or the list of keys, or rewrite files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def print_config(request: CommandRequest) -> CommandOutput:
 
 
 def upgrade_files(request: CommandRequest) -> CommandOutput:
-    """Rewrite configurations with the keys of today, and tell what changed."""
+    """Rewrite configurations with the keys of today, and report what changed."""
     from mllm_jax.config.upgrade import upgrade_files
 
     changes = {str(file): lines for file, lines in upgrade_files(request.args.upgrade).items()}

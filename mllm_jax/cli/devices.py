@@ -1,4 +1,4 @@
-"""The devices and processes of a command, started before anything is loaded that computes."""
+"""Start the devices and processes of a command, before numerical libraries are loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands call that write data, pages and pictures: data, preview, trace, experts, report."""
+"""Functions of the commands data, preview, trace, experts and report, which write files."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def draw_loads(request: CommandRequest) -> CommandOutput:
 
 
 def draw_routes(request: CommandRequest) -> Path:
-    """Draw the way of a few tokens through a layer with experts."""
+    """Draw the routes of a few tokens through a layer with experts."""
     from mllm_jax.check.expert_routes import draw_picture, draw_routes
 
     return draw_picture(draw_routes(request.config), output_folder(request))

@@ -1,4 +1,4 @@
-"""Checks of the folders that options of commands name, before anything is loaded that computes.
+"""Checks of folders that options name, before numerical libraries are loaded.
 
 A message names the folder, what is missing in it, and folders that would do.
 """
@@ -77,7 +77,7 @@ _OPTIONS = {"source": "from"}
 
 
 def check_folders(args: argparse.Namespace) -> None:
-    """See that the folders that options name are there, and are what they must be.
+    """Check that the folders that options name exist and have the required content.
 
     Of a run and a release beside each other the command says that one is too many.
 
@@ -93,7 +93,7 @@ def check_folders(args: argparse.Namespace) -> None:
 
 
 def check_run(args: argparse.Namespace, config: ExperimentConfig) -> None:
-    """See that the run of a configuration has what a command needs of it.
+    """Check that the run of a configuration has what a command needs.
 
     Raises:
         RunError: it has not.
@@ -109,7 +109,7 @@ def check_run(args: argparse.Namespace, config: ExperimentConfig) -> None:
 
 
 def check_folder(option: str, folder: Path, kind: str) -> None:
-    """See that a folder is what it must be.
+    """Check that a folder has the required content.
 
     Raises:
         RunError: it is not; the message names folders that are.
@@ -128,7 +128,7 @@ def check_folder(option: str, folder: Path, kind: str) -> None:
 
 
 def _find_others(folder: Path, kind: str) -> Iterator[Path]:
-    """Folders that would do: above a folder, in it, and beside it."""
+    """Valid folders near a folder: above it, in it, and beside it."""
     is_kind = _KINDS[kind][0]
     if kind == "folder":
         return

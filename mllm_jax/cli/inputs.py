@@ -1,4 +1,4 @@
-"""Checks of the inputs of commands about models, before anything is loaded that computes.
+"""Checks of the inputs of commands about models, before numerical libraries are loaded.
 
 `folders.py` sees that folders are there. Here files of media and of prompts are opened, as far as
 that needs no model, and what is to be written must have a place.
@@ -30,7 +30,7 @@ _CONFIG = "config.json"
 
 
 def check_inputs(args: argparse.Namespace) -> None:
-    """See that what a command is given can be read, and that its results have a place.
+    """Check that the inputs of a command can be read, and that its results can be written.
 
     Raises:
         ConfigError: options contradict each other, or an output has no place.
@@ -116,7 +116,7 @@ def check_prompts(args: argparse.Namespace) -> None:
 
 
 def _check_prompt(args: argparse.Namespace) -> None:
-    """See that the media of `--prompt` are there, and begin as their kind does."""
+    """Check that the media of `--prompt` exist, and begin as files of their kind do."""
     from data.sources.formats.prompts import program_questions
 
     record = {"prompt": args.prompt, **media_of(args)}
@@ -137,7 +137,7 @@ def _read_heads(questions: QuestionSet, index: int) -> None:
 
 
 def _check_file(file: Path, media: str | None) -> None:
-    """See that a file of prompts can be read, and that one of them has all of its media."""
+    """Check that a file of prompts can be read, and that one of them has all of its media."""
     from data.sample import DataError
     from data.sources.formats.prompts import open_questions
 
@@ -150,7 +150,7 @@ def _check_file(file: Path, media: str | None) -> None:
 
 
 def _why_unusable(questions: QuestionSet) -> str:
-    """Why the last prompt cannot be used by any model; empty if one of them may be."""
+    """Why no model can use the last prompt; empty if a model may use a prompt."""
     from data.faults import FaultKind
     from data.sample import SampleError
 
@@ -169,7 +169,7 @@ def _why_unusable(questions: QuestionSet) -> str:
 
 
 def _default_config(cache: str) -> DataConfig:
-    """What media of prompts are opened by, where no model is there yet."""
+    """The configuration with which media of prompts are opened before a model is known."""
     from data.config import DataConfig
 
     return DataConfig.model_validate(
@@ -181,7 +181,7 @@ def _default_config(cache: str) -> DataConfig:
 
 
 def _check_release(option: str, source: str) -> None:
-    """See that the folder of a release has a configuration in JSON."""
+    """Check that the folder of a release has a configuration in JSON."""
     from mllm_jax.hf_format.files import PretrainedError
 
     folder = Path(source)
@@ -199,7 +199,7 @@ def _check_release(option: str, source: str) -> None:
 
 
 def _newest_config(run: Path) -> dict[str, Any]:
-    """The configuration in a run's newest checkpoint; nothing if that does not say it."""
+    """The configuration in a run's newest checkpoint; nothing if the checkpoint has none."""
     steps = steps_in(run)
     with suppress(OSError, ValueError, RecursionError):  # which is told when it is opened
         path = run / "checkpoints" / str(max(steps, default=0)) / "config" / "metadata"
@@ -209,7 +209,7 @@ def _newest_config(run: Path) -> dict[str, Any]:
 
 
 def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
-    """See that a run has the part, or the adapters, that are to be exported."""
+    """Check that a run has the part, or the adapters, that are to be exported."""
     from mllm_jax.hf_format.files import PretrainedError, list_names
     from mllm_jax.models.short_form import backbone_of, module_values
     from mllm_jax.release.parts import NO_ADAPTERS, list_parts
@@ -234,7 +234,7 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
 
 
 def _check_new(out: Path) -> None:
-    """See that a folder is not there yet, and can be made."""
+    """Check that a folder does not exist yet and can be made."""
     from mllm_jax.hf_format.files import PretrainedError
 
     if out.exists() or out.is_symlink():
@@ -244,7 +244,7 @@ def _check_new(out: Path) -> None:
 
 
 def _check_output(args: argparse.Namespace, command: str) -> None:
-    """See that `--output` can be written, by the process that writes it."""
+    """Check that the process that writes `--output` can write it."""
     from mllm_jax.config.sections import ConfigError
 
     if args.output is None or args.process:

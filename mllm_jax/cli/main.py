@@ -108,7 +108,7 @@ def load_config(call: CommandCall, args: argparse.Namespace) -> ExperimentConfig
 
 @dataclass
 class CommandOutcome:
-    """How a command has ended.
+    """The outcome of a command.
 
     Attributes:
         answer: its answer; None if it failed.
@@ -160,7 +160,7 @@ def report_unexpected(error: Exception) -> None:
 
 
 def leave_peers(code: int, reason: str) -> None:
-    """Part from the other processes; with an error at once, as they may never come."""
+    """Leave the other processes; after an error without waiting, as they may never come."""
     if current_peers().count == 1:
         return
     if code in (ExitCode.OK, ExitCode.FAILED):

@@ -1,4 +1,4 @@
-"""What `import` and `export` call, and what they answer."""
+"""Functions of `import` and `export`, and their answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def import_arguments(request: CommandRequest) -> Mapping[str, Any]:
 
 
 def answer_import(result: Any, request: CommandRequest) -> CommandOutput:
-    """Where the parts of the model come from, and the configuration that was written."""
+    """The sources of the model's parts, and the configuration that was written."""
     del request
     summary = f"{result.parameters:,} parameters, read in {result.seconds:.1f} s"
     table = ("part", "comes from"), result.rows

@@ -68,7 +68,7 @@ def parse_arguments(argv: Sequence[str], commands: Commands) -> argparse.Namespa
 
 
 def _find_problem(args: argparse.Namespace, call: CommandCall) -> str | None:
-    """What is wrong with overrides, or with options beside each other; None if nothing is."""
+    """The problem with overrides or with a combination of options; None without one."""
     for text in args.overrides:
         if text.startswith("-") or "=" not in text:
             bare = text.lstrip("-")
@@ -85,7 +85,7 @@ def _find_problem(args: argparse.Namespace, call: CommandCall) -> str | None:
 
 
 def _find_mixture(args: argparse.Namespace) -> str | None:
-    """Options of one way to evaluate beside that of the other; None if there are none."""
+    """Options of both kinds of evaluation together, as a problem; None if there are none."""
     if args.questions is not None:
         both = args.config is not None
         return "--config and --questions: both are given; valid: one of them" if both else None

@@ -1,4 +1,4 @@
-"""What commands call that predict, search, compile ahead and submit."""
+"""Functions of commands that predict, search, compile ahead and submit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # which --help does not need
 
 
 def hardware_name(request: CommandRequest) -> str:
-    """The description that was asked for, or that the configuration was planned for."""
+    """The hardware that an option names, or for which the configuration was planned."""
     return request.args.hardware or request.config.schedule.hardware or "h100"
 
 
 def seed_of(request: CommandRequest) -> int:
-    """The seed that is asked for, else that of the run."""
+    """The seed that an option gives, else that of the run."""
     seed: int = request.config.train.seed if request.args.seed is None else request.args.seed
     return seed
 
@@ -52,7 +52,7 @@ def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
 
 
 def answer_simulation(result: Any, request: CommandRequest) -> CommandOutput:
-    """The seconds of the step by what they go into."""
+    """The seconds of the step by kind of work."""
     del request
     return CommandOutput(
         result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes
@@ -60,7 +60,7 @@ def answer_simulation(result: Any, request: CommandRequest) -> CommandOutput:
 
 
 def simulate_systems(request: CommandRequest) -> CommandOutput:
-    """Predict steps of this framework beside other systems, which a checkout has."""
+    """Predict steps of this framework and of other systems, which only a checkout has."""
     from mllm_jax.checkout import require_benchmarks
 
     name = "ablate" if request.args.ablate else "mixture"

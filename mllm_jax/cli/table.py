@@ -1,4 +1,4 @@
-"""The commands of `launch.py` as data: what each calls, and what that needs.
+"""The commands of `launch.py` as data: the functions that they call, and their needs.
 
 Functions are named as `module:name`, as most of their modules load what computes: `--help` and a
 mistake in a configuration need none of them. To add a command, add a row here and its options in

@@ -1,4 +1,4 @@
-"""What the commands of runs call: train, evaluate, verify, check, and what they answer."""
+"""Functions of the commands train, evaluate, verify and check, and their answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # which --help does not need
 
 
 def prepare_training(request: CommandRequest) -> None:
-    """Say from now on that an interruption loses nothing."""
+    """From now on, report at an interruption that nothing is lost."""
     from mllm_jax.runtime.interrupt import set_interrupt_status
     from mllm_jax.runtime.run_status import status_before_first_step
 
@@ -142,7 +142,7 @@ def examine_processes(request: CommandRequest) -> HealthReport:
 
 
 def answer_health(health: HealthReport, request: CommandRequest) -> CommandOutput:
-    """What each check has found."""
+    """The findings of each check."""
     del request
     table = ("check", "place", "found"), health.rows
     return CommandOutput(health.to_json(), [table], [str(health)], exit_code(health.ok))

@@ -98,7 +98,7 @@ def plan_overrides(config: ExperimentConfig, file: Path, devices: int) -> tuple[
 
 
 def _check_configured(config: ExperimentConfig, hosts: int) -> None:
-    """See that the plans of `run.fallback` are for fewer hosts, and can run."""
+    """Check that the plans of `run.fallback` are for fewer hosts, and can run."""
     valid = [
         device_count
         for n in range(1, hosts)

@@ -193,7 +193,7 @@ def parse_metrics(text: str | None) -> tuple[str, ...]:
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """See that there are such metrics.
+    """Check that there are such metrics.
 
     Raises:
         ConfigError: one is unknown, or none is named.

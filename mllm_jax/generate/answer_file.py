@@ -1,4 +1,4 @@
-"""Answers on their way into a file: those of every batch are kept as soon as they are there.
+"""A file of answers, in which the answers of every batch are stored at once.
 
 Beside `answers.jsonl` lies `answers.jsonl.part` until all prompts are answered: a record that says
 of what the answers are, then a record of each answer, batch by batch. The same command goes on from
@@ -34,7 +34,7 @@ _ANSWER = RecordSchema(
 
 @dataclass(frozen=True)
 class AnswerFile:
-    """A file of answers that is being made.
+    """A file of answers that is being written.
 
     Attributes:
         path: the file.
@@ -50,7 +50,7 @@ class AnswerFile:
         return self.path.with_name(f"{self.path.name}.part")
 
     def read_replies(self) -> dict[int, AnswerReply]:
-        """Answers of an earlier start, by the indices of their prompts; the file is begun if none.
+        """Answers of an earlier start, by the indices of their prompts; begins a new file if none.
 
         Raises:
             DataError: they are of something else, or the file is something else.
@@ -70,7 +70,7 @@ class AnswerFile:
         return {record.pop(_INDEX): AnswerReply.from_json(record) for record in lines[1:]}
 
     def add(self, replies: Mapping[int, AnswerReply]) -> None:
-        """Keep the answers to some prompts; those that have none are looked at again next time."""
+        """Store answers to prompts; prompts without one are tried again at the next start."""
         good = [
             {_INDEX: index, **reply.to_json()}
             for index, reply in replies.items()
@@ -80,7 +80,7 @@ class AnswerFile:
             file.write(records_text(good, ascii_only=False))
 
     def finish(self, replies: Sequence[AnswerReply]) -> None:
-        """Write the file whole, in the order of the prompts."""
+        """Write the complete file, in the order of the prompts."""
         lines = [json.dumps(reply.to_json(), ensure_ascii=False) + "\n" for reply in replies]
         write_atomically(self.path, "".join(lines))
         self.part.unlink()

@@ -1,4 +1,4 @@
-"""Answers, and how fast they were written."""
+"""Answers to prompts, and the speed of their decoding."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AnswerTiming:
 
     @property
     def decode_rate(self) -> float:
-        """Tokens of answers per second, those aside that prompts gave."""
+        """Decoded tokens per second; the first token of an answer is not counted."""
         return self.next_tokens / self.decode_seconds if self.decode_seconds else 0.0
 
     def to_json(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Prompts to answers: measured, sorted by length, read in batches, written on the devices."""
+"""From prompts to answers: measure prompts, sort them by length, read and decode batches."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class _MeasuredPrompt:
-    """A prompt that fits: its index in the source, and its lengths."""
+    """A prompt within the limits: its index in the source, and its lengths."""
 
     index: int
     lengths: Lengths
@@ -185,7 +185,7 @@ class AnswerGenerator:
     # ---- parts -----------------------------------------------------------------------------------
 
     def _choose_rows(self, prompts: int) -> int:
-        """Rows of a batch for so many prompts: whole shares of every module."""
+        """Rows of a batch for so many prompts, which the plans of all modules divide."""
         plans = self._step.program.grid.plans.values()
         shares = math.lcm(*(plan.batch for plan in plans))
         return max(1, -(-prompts // shares)) * shares

@@ -1,4 +1,4 @@
-"""A model that answers: the newest checkpoint of a run, or a release as it is."""
+"""A model for answers: the newest checkpoint of a run, or a release."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration whose rows are shares of its plans; answers need no certain number."""
+    """A configuration whose number of rows its plans divide; answers need no certain number."""
     parallel, data = (dict(values.get(name) or {}) for name in ("parallel", "data"))
     plans = module_values(parallel, backbone_of(values.get("model"))).values()
     try:

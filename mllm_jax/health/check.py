@@ -86,7 +86,7 @@ def should_check(when: bool | Literal["auto"], platform: str) -> bool:
 
 
 def require_healthy(health: HealthReport) -> None:
-    """See that nothing is wrong.
+    """Check that nothing is wrong.
 
     Raises:
         HealthError: this process is not fit; the message names all faults.

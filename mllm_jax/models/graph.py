@@ -159,7 +159,7 @@ def learns_to_write(objectives: Mapping[str, Any]) -> bool:
 
 
 def check_graph(graph: ModelGraph) -> None:
-    """See that edges begin and end somewhere, and that every module and objective has some.
+    """Check that edges begin and end somewhere, and that every module and objective has some.
 
     Raises:
         ValueError: they do not; the message lists what is valid.
@@ -210,7 +210,7 @@ def _check_ends(graph: ModelGraph, edge: Edge) -> None:
 
 
 def _check_output(graph: ModelGraph, edge: Edge) -> None:
-    """See that a module has the outputs that an edge brings to an objective."""
+    """Check that a module has the outputs that an edge brings to an objective."""
     objective = graph.objectives.get(edge.target)
     if objective is None:
         return

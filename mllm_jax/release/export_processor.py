@@ -129,7 +129,7 @@ class TrainedProcessor:
         return {key: number for key, number in numbers.items() if number is not None}
 
     def check_media(self, kind: str) -> None:
-        """See that the folder says how media are made.
+        """Check that the folder says how media are made.
 
         Raises:
             PretrainedError: the folder does not say how.

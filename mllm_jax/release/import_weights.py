@@ -287,7 +287,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, out: Path) -> None:
-    """See that text and media of different releases make samples of the model.
+    """Check that text and media of different releases make samples of the model.
 
     Raises:
         PretrainedError: the parts do not fit together.

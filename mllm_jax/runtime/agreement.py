@@ -42,7 +42,7 @@ class AgreementError(ValueError):
 
 
 def check_agreement(name: str, facts: Facts) -> None:
-    """See that all processes have the same `facts`.
+    """Check that all processes have the same `facts`.
 
     Only digests are exchanged while they are equal.
 

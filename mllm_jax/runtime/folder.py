@@ -145,7 +145,7 @@ def read_identity(folder: Path) -> str | None:
 
 
 def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> None:
-    """See that there is room for `needed_bytes` of checkpoints, and for logs.
+    """Check that there is room for `needed_bytes` of checkpoints, and for logs.
 
     Args:
         lenient: as of `prepare_folder`.

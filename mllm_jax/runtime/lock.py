@@ -93,7 +93,7 @@ def run_lock(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterat
 
 
 def check_unlocked(folder: Path, name: str = NAME) -> None:
-    """See that no process has the lock of `folder`, without taking it.
+    """Check that no process has the lock of `folder`, without taking it.
 
     Args:
         folder, name: as of `run_lock`.
@@ -114,7 +114,7 @@ def check_unlocked(folder: Path, name: str = NAME) -> None:
 
 
 def check_unsupervised(folder: Path) -> None:
-    """See that no supervisor keeps the run of `folder` going.
+    """Check that no supervisor keeps the run of `folder` going.
 
     Raises:
         LockedError: as of `check_unlocked`.

@@ -297,7 +297,7 @@ def signed_text(text: str) -> str:
 
 
 def check_text(path: Path) -> bool:
-    """See that a text is as it was written; returns whether it has a checksum, which says so.
+    """Check that a text is as it was written; returns whether it has a checksum, which says so.
 
     Raises:
         RecordDamageError: it is not.

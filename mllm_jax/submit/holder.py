@@ -45,7 +45,7 @@ def claim_run_folder(job: ClusterJob, cluster: AnyBackend) -> Iterator[None]:
 
 
 def check_free(job: ClusterJob, cluster: AnyBackend) -> None:
-    """See that nobody has the run's folder.
+    """Check that nobody has the run's folder.
 
     Raises:
         LockedError: a run goes on in the folder.

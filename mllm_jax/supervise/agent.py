@@ -30,7 +30,7 @@ LAST = 5.0
 
 @dataclass(frozen=True)
 class SupervisedRun:
-    """A run that a supervisor keeps going.
+    """A run that a supervisor restarts after faults.
 
     Attributes:
         supervisor_command: words of the supervisor's command; the training process has the same
@@ -108,7 +108,7 @@ class ProcessAgent:
             self._tasks.create_task(self._child.end_process())
 
     def pass_signal(self, number: int) -> None:
-        """Pass a signal on; a process that heeds no second one is ended a little later."""
+        """Pass a signal on; a process that ignores a second one is ended a little later."""
         self._signals.append(number)
         if self._child is not None:
             self._child.send_signal(number)
@@ -116,7 +116,7 @@ class ProcessAgent:
             asyncio.get_running_loop().call_later(LAST, self.end_process)
 
     def forward_request(self, number: int) -> None:
-        """Pass on a signal that asks for something, to a process that is far enough to heed it."""
+        """Pass on a signal with a request to a process that already handles such signals."""
         if self._child is not None and self._child.newest_heartbeat is not None:
             self._child.send_signal(number)
 

@@ -1,4 +1,4 @@
-"""The records of a run's attempts, and its goodput: the share of the time that has trained.
+"""The records of a run's attempts, and its goodput: the share of time spent on training.
 
 Two files of an attempt `n` lie in `attempts/` in the folder of the run. `n.json` is of process 0,
 which replaces it every few seconds, `n.supervisor.json` of its supervisor, if it has one.
@@ -75,7 +75,7 @@ class TimeSpent:
 
 @dataclass(frozen=True)
 class WatchedAttempt:
-    """An attempt as its supervisor knows it.
+    """The record of an attempt that its supervisor writes.
 
     Attributes:
         attempt: number of the attempt.
@@ -184,7 +184,7 @@ def account_attempts(
     watched: Sequence[WatchedAttempt],
     damage: Collection[str] = (),
 ) -> dict[int, dict[str, float]]:
-    """The seconds of every attempt by what they went into, up to the begin of the next one.
+    """The seconds of every attempt by kind, up to the begin of the next one.
 
     Args:
         times_spent: records of process 0, by attempt.
@@ -221,7 +221,7 @@ def _trailing_seconds(
     following: float | None,
     lost: Collection[str],
 ) -> dict[str, float]:
-    """What the time after the last record of process 0 went into.
+    """The kind of the time after the last record of process 0.
 
     A supervisor that was killed has not recorded the end of its attempt: the next one begins after
         a
@@ -271,7 +271,7 @@ def compute_goodput(
     effective: float | None,
     damage: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What the time of a run has gone into.
+    """The time of a run by kind.
 
     Args:
         times_spent, watched, damage: as of `accounts`.
@@ -305,7 +305,7 @@ def compute_goodput(
 
 
 def goodput_line(goodput: Mapping[str, Any]) -> str:
-    """A line that tells a goodput, with the largest losses first.
+    """The goodput in one line, with the largest losses first.
 
     `goodput 91.2 % of 104 s in 2 attempts: compile 4.1 s, start 3.0 s, rework 1.2 s`
     """

@@ -1,4 +1,4 @@
-"""Going back to a checkpoint (`--from-step`) once, however often the same command is started.
+"""Return to a checkpoint (`--from-step`) once, however often the same command is started.
 
 Clusters start a supervisor again with the words of its first start. What has been trained since the
 run went back must stay, so the folder of the run keeps the command that has led it back, as soon as
@@ -22,7 +22,7 @@ NAME = ".from-step"
 
 
 class CheckpointReturn:
-    """The way back that a command asks for, if it does.
+    """The return to a checkpoint that a command requests, if it does.
 
     Args:
         words: words of the command that are the same on all hosts.
@@ -34,7 +34,7 @@ class CheckpointReturn:
         self._requested = remove_option(FROM_STEP, words) != [*words]
 
     def has_gone_back(self) -> bool:
-        """Whether an earlier start of the same command has gone back; those of others are over.
+        """Whether an earlier start of the same command has returned; records of others are removed.
 
         Raises:
             OSError: the folder cannot be read, or written.
@@ -61,7 +61,7 @@ class CheckpointReturn:
         return self._file.read_bytes().startswith(self._text.encode())
 
     def record_return(self) -> None:
-        """Record that the run has gone back, if that was asked for.
+        """Record that the run has returned to the checkpoint, if that was requested.
 
         Raises:
             OSError: the folder takes no file.

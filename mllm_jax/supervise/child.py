@@ -1,4 +1,4 @@
-"""One training process, as its supervisor has started it."""
+"""One training process, started by its supervisor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIDIED = 3.0
 
 
 class ChildProcess:
-    """A training process in a separate session, so that a terminal's signals come by us alone.
+    """A training process in a separate session, which gets a terminal's signals from us alone.
 
     Args:
         attempt: number of the attempt that it belongs to.
@@ -109,7 +109,7 @@ class ChildProcess:
                 self._session.kill_processes()
 
     async def wait(self) -> ProcessEnd:
-        """The end of the process, as soon as it has come."""
+        """Wait for the process to end, and return its end."""
         assert self._running is not None, "the process is not started"
         code, pid = await self._running.wait(), self._running.pid
         await self._end_leftovers()
@@ -136,7 +136,7 @@ class ChildProcess:
         self._session.end_session()
 
     async def _write_stacks(self) -> None:
-        """Have the stacks written, which takes a handler of the process, and keep them."""
+        """Have the process' signal handler write the stacks, and store them."""
         if self.newest_heartbeat is None:
             return  # it has not said yet that it would, and the signal would kill it
         self.send_signal(STACKS)

@@ -60,7 +60,7 @@ class CoordinatorState(Enum):
 
 @dataclass
 class HostState:
-    """A host as the coordinator knows it.
+    """The coordinator's record of a host.
 
     Attributes:
         joined: its supervisor.
@@ -88,7 +88,7 @@ class HostState:
 
 @dataclass
 class RunCoordinator:
-    """Takes the decisions for the processes of one run.
+    """Makes the decisions for the processes of one run.
 
     Attributes:
         count: number of hosts.
@@ -159,7 +159,7 @@ class RunCoordinator:
         return []
 
     def on_wake(self, now: float) -> None:
-        """Count all processes as alive: this supervisor was stopped itself, and heard nobody."""
+        """Count all processes as alive: this supervisor itself was stopped and received nothing."""
         for place in self._places.values():
             place.heard = now
 
@@ -197,7 +197,7 @@ class RunCoordinator:
 
     @property
     def _next_attempt(self) -> int:
-        """Number of the attempt that would begin now: no supervisor has heard of it."""
+        """Number of the next attempt, which no supervisor knows yet."""
         return max(self.attempt, self._known) + 1
 
     def _taking_part(self) -> tuple[int, ...]:

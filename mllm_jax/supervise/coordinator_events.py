@@ -1,4 +1,4 @@
-"""The events that the coordinator of a run hears, and the actions that it returns."""
+"""The events that the coordinator of a run receives, and the actions that it returns."""
 
 from __future__ import annotations
 

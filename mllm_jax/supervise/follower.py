@@ -1,4 +1,4 @@
-"""The supervisor of any process but 0: it does what the one that leads says, at first that of 0.
+"""The supervisor of any process but 0: it follows the leader, at first the supervisor of 0.
 
 Without a connection to that there is no attempt: the training process is ended, and the supervisor
 looks for it again, as it may be started anew on another machine. If it does not come back, and the
@@ -84,7 +84,7 @@ class FollowerSupervisor(HostSupervisor):
             await self._agent.wait_idle()
 
     async def _find_leader(self) -> Connection | None:
-        """A connection to the supervisor that leads; None, and a line in the log, if none does."""
+        """A connection to the leading supervisor; None, with a line in the log, if none leads."""
         settings, wait = self._settings, 0.0 if self.left else self._settings.wait
         connection = await self._connect_to(self._address, wait)
         message = (
@@ -104,7 +104,7 @@ class FollowerSupervisor(HostSupervisor):
         return connection
 
     def _take_lead(self, address: str, others: Sequence[tuple[int, str]]) -> LeadState | None:
-        """The lead of the run; None if it cannot go on with this host and the rest of them."""
+        """The lead of the run; None if the run cannot go on with this and the remaining hosts."""
         settings, hosts = (
             self._settings,
             {self._settings.process, *(process for process, _ in others)},
@@ -135,7 +135,7 @@ class FollowerSupervisor(HostSupervisor):
         return None
 
     async def _connect_securely(self, address: HostAddress) -> Connection:
-        """A connection to a supervisor that has shown the secret of the run, if it has one.
+        """A connection to a supervisor that has proved to know the run's secret, if it has one.
 
         Raises:
             OSError: there is none.
@@ -157,7 +157,7 @@ class FollowerSupervisor(HostSupervisor):
         return connection
 
     async def _follow_leader(self, connection: Connection) -> None:
-        """Do what is said until the connection ends, or nothing comes for too long."""
+        """Follow orders until the connection ends, or no message comes for too long."""
         silent = self._settings.limits.silent
         while self._finish is None:
             try:

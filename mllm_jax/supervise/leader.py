@@ -1,4 +1,4 @@
-"""The supervisor that leads: it has the coordinator, and tells the other supervisors what to do."""
+"""The supervisor that leads: it runs the coordinator, and sends orders to the others."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class LeaderSupervisor(HostSupervisor):
             ) from None
 
     def _look_around(self, now: float) -> None:
-        """Look at the training process, at the other supervisors, and at the time."""
+        """Check the training process, the other supervisors, and the time."""
         if self._slept(now):
             self._coordinator.on_wake(now)
             for other in self._others.values():
@@ -138,7 +138,7 @@ class LeaderSupervisor(HostSupervisor):
         self._act_on(self._coordinator.on_tick(now))
 
     def _note_step(self, beat: Heartbeat) -> None:
-        """Keep that the run has gone back, if it has, once an attempt has taken a step."""
+        """Record that the run has returned to a checkpoint, once an attempt has taken a step."""
         if beat.step > 0 and beat.attempt != self._trained:
             self._trained = beat.attempt
             self._writer.submit(_record_return, self._return)
@@ -204,7 +204,7 @@ class LeaderSupervisor(HostSupervisor):
         )
 
     def _meeting_point(self) -> str:
-        """Where the training processes of the next attempt meet: a port that is held for them."""
+        """The address at which the next attempt's training processes meet: a reserved port."""
         assert self._settings.address is not None, "several hosts have an address"
         if self._reserved_port is not None:
             self._reserved_port.close()
@@ -261,7 +261,7 @@ class LeaderSupervisor(HostSupervisor):
         return ""
 
     async def _listen_to(self, other: OtherSupervisor) -> None:
-        """Hear another supervisor until its connection ends."""
+        """Receive messages of another supervisor until its connection ends."""
         process = other.joined.process
         while (message := await other.connection.receive()) is not None:
             other.heard = time.monotonic()

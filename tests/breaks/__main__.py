@@ -55,7 +55,7 @@ def _write(rows: list[dict[str, Any]], path: Path | None) -> None:
 
 
 def _confirm(copy: Copied, rows: list[dict[str, Any]]) -> None:
-    """See that the tests which noticed breaks pass without one; else the break has survived."""
+    """Check that the tests which noticed breaks pass without one; else the break has survived."""
     named = {row["test"].partition("[")[0] for row in rows if "::" in row["test"]}
     for name in copy.failing(named):
         for row in rows:

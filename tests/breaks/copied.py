@@ -82,7 +82,7 @@ class Copied:
         self._tell(json.loads(names.splitlines()[-1]))
 
     def check(self, files: Iterable[str]) -> None:
-        """See that some files of tests can be collected without any break.
+        """Check that some files of tests can be collected without any break.
 
         Raises:
             RuntimeError: they cannot, so that every break would count as noticed.

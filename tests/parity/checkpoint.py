@@ -93,7 +93,7 @@ class Checkpoint:
         return tensor.to(self.stored).contiguous() if tensor.is_floating_point() else tensor
 
     def _check(self, model: Any) -> None:
-        """See that transformers reads the written checkpoint, with nothing missing or left over."""
+        """Check that transformers reads the written checkpoint with no missing or unknown names."""
         again, report = self.model.from_pretrained(
             self.folder, dtype=torch.float32, output_loading_info=True
         )

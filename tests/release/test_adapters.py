@@ -61,7 +61,7 @@ def test_adapters_of_peft_compute_the_same(folder: Path) -> None:
 
 
 def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
-    """See that the adapters of a folder give the logits and the losses that peft has with them."""
+    """Check that the adapters of a folder give the same logits and losses as in peft."""
     config, params, rules = imported("llava")
     saved = SavedAdapters.open(folder)
     rank, alpha = saved.values["r"], saved.values["lora_alpha"]

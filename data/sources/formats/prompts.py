@@ -70,7 +70,7 @@ class QuestionForm(RecordForm):
         return conversation
 
     def _check_end(self, name: str, conversation: ParsedConversation) -> None:
-        """See that no medium has its place in an answer at the end, which is no part of a question.
+        """Check that no medium is part of an answer at the end, which is not part of a question.
 
         Raises:
             SampleError: one has.

@@ -228,7 +228,7 @@ class TarRecords(RecordList):
     def _check_numbers(
         self, index: int, kind: Kind, members: Sequence[_TarMember], every: Sequence[_TarMember]
     ) -> None:
-        """See that numbers go on from 0 or 1, as that of a member which is lost would be missing.
+        """Check that numbers go on from 0 or 1, as that of a member which is lost would be missing.
 
         Args:
             index: index of the sample.
@@ -257,7 +257,7 @@ class TarRecords(RecordList):
         raise self._unread_error(index, member, reason)
 
     def _check_metadata(self, index: int, name: str, caption: str, record: object) -> None:
-        """See that what lies next to a caption decides nothing about what is learnt."""
+        """Check that what lies next to a caption decides nothing about what is learnt."""
         either = f"data.source.ignore: ['.{_RECORD}'] or ['.{_CAPTION}']"
         members = f"{quoted(name)} beside {quoted(caption)}"
         if not isinstance(record, Mapping):
@@ -460,7 +460,7 @@ def _check_member(file: SourceFile, info: tarfile.TarInfo) -> _TarMember:
 
 
 def _check_end(file: SourceFile, stream: BinaryIO, at: int) -> None:
-    """See that an archive ends with blocks of zeros, and that nothing follows them.
+    """Check that an archive ends with blocks of zeros, and that nothing follows them.
 
     Raises:
         DataError: the archive has no end; tarfile stops silently at a header that it cannot read.

@@ -124,7 +124,7 @@ class SavedAdapters:
         return cls(folder, values)
 
     def check_scale(self, rank: int, scale: float) -> None:
-        """See that the adapters are of this rank, and count as much.
+        """Check that the adapters are of this rank, and count as much.
 
         Raises:
             PretrainedError: names what differs, and the valid values of `train.lora`.

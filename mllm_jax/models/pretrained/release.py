@@ -133,7 +133,7 @@ class Release:
         return self.release_format.unused_tensors(self.values, self.tensors)
 
     def check_contents(self) -> None:
-        """See that the tensors are those that the configuration says.
+        """Check that the tensors are those that the configuration says.
 
         Raises:
             PretrainedError: lists what is missing, misshapen, or of no parameter; or a head that

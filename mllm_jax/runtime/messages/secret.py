@@ -65,7 +65,7 @@ def is_proof(candidate: str, secret: str, first: str, second: str) -> bool:
 
 
 async def request_secret(connection: Connection) -> None:
-    """See that who has connected knows the secret, and show it then.
+    """Check that who has connected knows the secret, and show it then.
 
     Raises:
         MessageError: it does not; it gets an answer that says so. The connection is to be closed.

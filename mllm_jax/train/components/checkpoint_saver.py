@@ -122,7 +122,7 @@ class CheckpointSaver:
             self._running = step
 
     def _check_folder(self, state: Any) -> None:
-        """See that there is a folder and room in it, before processes wait for each other."""
+        """Check that there is a folder and room in it, before processes wait for each other."""
         if self._failures:
             self._checkpoints.reset_after_failure()
         folder = self._checkpoints.directory

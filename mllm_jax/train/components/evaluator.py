@@ -279,7 +279,7 @@ def _join_reasons(faults: Iterable[SampleFault]) -> str:
 
 
 def check_measured(config: ExperimentConfig) -> None:
-    """See that the model learns what an evaluation measures.
+    """Check that the model learns what an evaluation measures.
 
     Raises:
         ConfigError: it does not.

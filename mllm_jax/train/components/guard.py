@@ -110,7 +110,7 @@ class StepGuard:
             self._check_step(self._waiting.popleft())
 
     def check_state(self, step: int, state: Any) -> None:
-        """See that a state may be saved.
+        """Check that a state may be saved.
 
         Raises:
             DivergedError: the state holds numbers that are not finite.

@@ -155,7 +155,7 @@ def _read_lengths(source: Source, processor: Processor) -> list[Lengths]:
 
 
 def check_sources(config: ExperimentConfig) -> Identities:
-    """See that there are the samples that a run wants, on all processes; before what takes long.
+    """Check that there are the samples that a run wants, on all processes; before what takes long.
 
     With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
     training not with `data.lengths: on_read`, and not where media are drawn anew in every epoch.
@@ -189,7 +189,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
 
 
 def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
-    """See that the samples of an evaluation can be used, and that all processes have the same.
+    """Check that the samples of an evaluation can be used, and that all processes have the same.
 
     Raises:
         DataError: no sample can be used. SampleError: one cannot, with `data.on_error: raise`.
@@ -217,7 +217,7 @@ def _check_evaluated(source: Source, config: ExperimentConfig, processor: Proces
 
 
 def check_continuation(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
-    """See that a run goes on with the data that it was trained on, and note which they are.
+    """Check that a run goes on with the data that it was trained on, and note which they are.
 
     Raises:
         DataError: the data are others, and `data.accept_changes` does not allow that.
@@ -229,7 +229,7 @@ def check_continuation(config: ExperimentConfig, progress: Progress, sources: Id
 
 
 def check_tokenizer(config: ExperimentConfig, progress: Progress) -> None:
-    """See that a checkpoint is evaluated with the tokenizer or processor that it was trained with.
+    """Check that a checkpoint is evaluated with the tokenizer or processor of its training.
 
     Raises:
         DataError: tokenizer or processor is another; `data.accept_changes` does not allow that.
@@ -330,7 +330,7 @@ def _outcome_of(error: Exception | None) -> str:
 
 
 def check_same(table: LengthTable) -> None:
-    """See that all processes plan from the same lengths.
+    """Check that all processes plan from the same lengths.
 
     Raises:
         DataError: the lengths differ.

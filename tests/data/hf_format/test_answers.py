@@ -57,7 +57,7 @@ def prompts(chat: ReleasedChat, turns: Sequence[Turn]) -> list[list[int]]:
 
 
 def check(name: str, begin: AnswersBegin, turns: Sequence[Turn]) -> list[tuple[int, int]]:
-    """See that prompts and learnt tokens of a conversation agree; the learnt tokens."""
+    """Check that prompts and learnt tokens of a conversation agree; the learnt tokens."""
     template, chat = TEMPLATES[name], chat_of(name, begin)
     rendered, asked = chat.tokenize_turns(turns), prompts(chat, turns)
     begins = {len(prompt) for prompt in asked if list(rendered.ids[: len(prompt)]) == prompt}

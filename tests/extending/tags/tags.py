@@ -40,7 +40,7 @@ class TagsSpec:
     count: int
 
     def check(self, sample: Sample) -> None:
-        """See that the sample lists tags, or none, and that there are such tags."""
+        """Check that the sample lists tags, or none, and that there are such tags."""
         tags = sample.labels.get(self.name)
         if not isinstance(tags, list) or not all(tag in range(self.count) for tag in tags):
             raise ConversationError(

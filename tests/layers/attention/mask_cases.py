@@ -174,7 +174,7 @@ def found(attend: Attend, mask: MaskKind, dtype: str = "float32") -> list[np.nda
 
 
 def check_mask(attend: Attend, mask: MaskKind, limit: float, dtype: str = "float32") -> None:
-    """See that a backend computes what the mask's pairs say, packed and separate.
+    """Check that a backend computes what the mask's pairs say, packed and separate.
 
     Args:
         limit: largest error over the largest value of output and gradients.

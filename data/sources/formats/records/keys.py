@@ -140,7 +140,7 @@ REFUSED_OF_PARTS = (
 
 
 def check_ignored(paths: Sequence[str], read: Collection[str]) -> None:
-    """See that keys which a user declares harmless decide nothing that is known.
+    """Check that keys which a user declares harmless decide nothing that is known.
 
     Args:
         paths: paths of keys, such as `messages.seen`; members of WebDataset begin with a dot.

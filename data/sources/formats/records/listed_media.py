@@ -43,7 +43,7 @@ def pick_places(kind: Kind, items: Sequence[S], places: Sequence[int | None]) ->
 
 
 def check_parts(name: str, kind: Kind, dialogue: SpokenTurns, count: int) -> None:
-    """See that each part of a message that is a medium has one, of its own or next to the messages.
+    """Check that each part of a message for a medium has one, in the part or next to the messages.
 
     Raises:
         ShapeError: of `count` media there are fewer, or more, than parts.

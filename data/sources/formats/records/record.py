@@ -125,7 +125,7 @@ class RecordForm(RecordFields):
     allowed: AllowedKeys = NONE_ALLOWED
 
     def check_metadata(self, record: Mapping[Any, Any]) -> None:
-        """See that what lies next to a caption has nothing in it that records are read for.
+        """Check that what lies next to a caption has nothing in it that records are read for.
 
         Raises:
             ShapeError: it has, or something that is like it.
@@ -210,7 +210,7 @@ class RecordForm(RecordFields):
             raise UnreadKey(keys.met.mentions[0])
 
     def _check_beside(self, name: str, value: object) -> None:
-        """See that options of an answer, which are asked, name no media between tags."""
+        """Check that options of an answer, which are asked, name no media between tags."""
         for number, text in enumerate(value if isinstance(value, list) else ()):
             if isinstance(text, str) and name not in ANSWERS:
                 check_tags(f"{name}.{number}", text, self.marks)
@@ -338,7 +338,7 @@ class RecordForm(RecordFields):
         answer: str | None,
         media: Media,
     ) -> None:
-        """See that no answer of a pair, nor one that is compared, has the place of a medium."""
+        """Check that no answer of a pair, nor one that is compared, has the place of a medium."""
         for number, turn in enumerate(earlier):
             if turn.role == "assistant":
                 self._check_answer(f"{pair.history}.{number // 2}", turn.text, media)
@@ -362,7 +362,7 @@ class RecordForm(RecordFields):
                 )
 
     def _check_media(self, keys: RecordKeys, media: Media, attached: Media | None) -> None:
-        """See that there are media where nothing in a text counts them.
+        """Check that there are media where nothing in a text counts them.
 
         Raises:
             ShapeError: a field of media, or a sample of members, holds none.

@@ -19,7 +19,7 @@ _UNSENT = ("offline", "dryrun", "disabled")
 
 
 def check_login() -> None:
-    """See that the package finds credentials: without any it would ask for them on the terminal.
+    """Check that the package finds credentials: without any it would ask for them on the terminal.
 
     The package finds them as always: in `WANDB_API_KEY`, in a token's file, or where `wandb login`
     has put them. The service itself is not asked.

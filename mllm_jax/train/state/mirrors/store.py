@@ -233,7 +233,7 @@ class MirrorStore:
             self._system.rm(self._base)
 
     def check_same(self, run: Path, copies: Sequence[CheckpointMirror]) -> None:
-        """See that copies are of a run; a run without a past goes on with theirs.
+        """Check that copies are of a run; a run without a past goes on with theirs.
 
         Raises:
             RunError: they are of another one.

@@ -58,7 +58,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _check_own(folder: Path) -> None:
-    """See that nobody else can put files there.
+    """Check that nobody else can put files there.
 
     Raises:
         RunError: somebody can.
