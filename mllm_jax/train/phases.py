@@ -1,4 +1,4 @@
-"""Phases of training: what profiles show by name, and listeners hear of at start and end.
+"""Phases of training, which profiles show by name, and whose start and end listeners receive.
 
 On the host a step is a `StepTraceAnnotation`, and in it `read`, `agree`, `place`, `wait`, `check`
 and `dispatch` are annotations; `copy`, `save` and `evaluate` lie between steps, and so does an
@@ -22,10 +22,10 @@ STEP = "train"
 
 @dataclass
 class PhaseWork:
-    """The work of a phase that is measured.
+    """The measured work of a phase.
 
     Attributes:
-        result: what listeners hear that it has given; set within the phase.
+        result: its result for listeners; set within the phase.
         seconds: seconds that it took; set at its end.
     """
 
@@ -35,7 +35,7 @@ class PhaseWork:
 
 @contextmanager
 def measure_phase(name: PhaseName, step: int, notify: Listener) -> Iterator[PhaseWork]:
-    """Context of a phase; `notify` hears of its start and, unless an error ends it, of its end."""
+    """Context of a phase; `notify` receives its start and, unless an error ends it, its end."""
     notify(Phase(name, step))
     work = PhaseWork()
     with jax.profiler.TraceAnnotation(name):

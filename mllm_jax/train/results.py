@@ -18,7 +18,7 @@ EvaluationMetrics = dict[str, Any]
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step, with what was due after it.
+    """A step, with the results of work that was due after it.
 
     Attributes:
         record: figures of the step.

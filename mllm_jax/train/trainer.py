@@ -1,4 +1,4 @@
-"""Training: restore the state, then read, place and take steps, and do what is due between them.
+"""Training: restore the state, then read, place and take steps, and do the work between them.
 
 `StepRunner.train_step` has the line that runs the compiled step. The trainer sends events
 (`events.py`); listeners (`listeners/`), which it does not know, turn them into metrics, log lines
@@ -70,7 +70,7 @@ class StoppedRun(KeyboardInterrupt):
 
 
 class StepRunner:
-    """Takes steps of an experiment, and nothing else: no signal stops it, and nothing is saved.
+    """Takes steps of an experiment and nothing else: without signals, saves or evaluation.
 
     Args:
         experiment: what is trained.
@@ -164,11 +164,11 @@ class StepRunner:
         return False
 
     def phase(self, name: PhaseName, step: int) -> AbstractContextManager[PhaseWork]:
-        """Context of a phase, which listeners hear of and profiles show."""
+        """Context of a phase, which listeners receive and profiles show."""
         return measure_phase(name, step, self.notify)
 
     def _read_batch(self, number: int) -> StepMicrobatches:
-        """The microbatches of a step, of which all processes leave the same samples out."""
+        """The microbatches of a step; all processes leave out the same samples."""
         with self.phase("read", number) as work:
             read = next(self._batches)
             work.result = read.microbatches
@@ -202,11 +202,11 @@ class StepRunner:
 
 
 class Trainer(StepRunner):
-    """Trains an experiment to `train.steps`: takes steps, and does what is due between them.
+    """Trains an experiment to `train.steps`: takes steps, and does the work between them.
 
     Args:
         experiment, state, progress, notify: see `StepRunner`.
-        components: what works between steps.
+        components: the components that work between steps.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Trainer(StepRunner):
     # ---- all steps -------------------------------------------------------------------------------
 
     def train(self) -> EvaluationMetrics:
-        """Take the steps that are left, then evaluate.
+        """Take the remaining steps, then evaluate.
 
         Returns:
             The results of the evaluation.
@@ -238,7 +238,7 @@ class Trainer(StepRunner):
         return self.evaluate_last_state()
 
     def steps(self) -> Generator[StepResult, None, EvaluationMetrics]:
-        """Take the steps that are left, one for every one that is asked for, then evaluate.
+        """Yield each of the remaining steps after it was taken, then evaluate.
 
         The result of the last step has the last evaluation. Time between steps is no part of them.
 
@@ -283,7 +283,7 @@ class Trainer(StepRunner):
     # ---- between steps ---------------------------------------------------------------------------
 
     def after_step(self, ended: StepEnded) -> StepResult:
-        """Do what is due after a step: report, guard, copy, save, evaluate, stop.
+        """Do the work that is due after a step: report, guard, copy, save, evaluate, stop.
 
         Raises:
             DivergedError: the run is not to go on.
@@ -326,7 +326,7 @@ class Trainer(StepRunner):
             self.components.snapshots.take_snapshot(step, self.state, progress.to_json())
 
     def save_checkpoint(self, *, is_last: bool) -> None:
-        """Save the state if it may be saved and checkpoints are made; the last save is waited for.
+        """Save the state if it is finite and checkpoints are enabled; wait for the last save.
 
         Raises:
             DivergedError: the state holds numbers that are not finite.
@@ -375,7 +375,7 @@ def progress_of_all(progress: Progress) -> Progress:
 
 
 def train(config: ExperimentConfig, console: Console, from_step: int | None = None) -> RunSummary:
-    """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
+    """Train to `train.steps`, or continue the run of this name; then evaluate.
 
     Args:
         from_step: step of the checkpoint to continue from; newer ones are set aside. None: newest.

@@ -1,4 +1,4 @@
-"""When checkpoints of a run are saved again after a failure, and which of them are good."""
+"""Saves of a run's checkpoints: repeated after failures, marked as good once losses are usual."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SaveError(RoomError):
 
 
 class CheckpointSaver:
-    """Saves the checkpoints of a run, again where that fails; good states outlive bad ones.
+    """Saves the checkpoints of a run, and repeats failed saves; good checkpoints are kept longest.
 
     Args:
         checkpoints: checkpoints of the run.
@@ -51,7 +51,7 @@ class CheckpointSaver:
         self._failures = 0
 
     def save_state(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
-        """Begin to save, unless it is done; what becomes of it is seen at the next save.
+        """Begin to save, unless the step is saved; a failure is noticed at the next save.
 
         Args:
             sane: newest step whose loss was as it should be.
@@ -122,7 +122,7 @@ class CheckpointSaver:
             self._running = step
 
     def _check_folder(self, state: Any) -> None:
-        """Check that there is a folder and room in it, before processes wait for each other."""
+        """Check that the folder exists and has space, before processes wait for each other."""
         if self._failures:
             self._checkpoints.reset_after_failure()
         folder = self._checkpoints.directory

@@ -1,4 +1,4 @@
-"""What works between the steps of a run, and after which steps each of it is due."""
+"""The components that work between the steps of a run, and the steps after which each is due."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
 @dataclass(frozen=True)
 class RunComponents:
-    """What works between the steps of a run.
+    """The components that work between the steps of a run.
 
     Attributes:
         listeners: the listeners of the run.
@@ -61,7 +61,7 @@ class RunComponents:
 
 
 class DueWork(NamedTuple):
-    """What is due after a step; all of it needs the results of the step.
+    """The work that is due after a step; all of it needs the results of the step.
 
     Attributes:
         report: a log line.
@@ -77,7 +77,7 @@ class DueWork(NamedTuple):
 
 
 def due_work(config: ExperimentConfig, step: int) -> DueWork:
-    """What is due after a step, as the sections of the configuration say."""
+    """The work that is due after a step by the configuration."""
     is_last = step == config.train.steps
 
     def is_due(every: int | None) -> bool:

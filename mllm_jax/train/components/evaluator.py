@@ -53,7 +53,7 @@ COLUMNS = 8
 
 
 class StoppedError(Exception):
-    """An evaluation that is not to go on."""
+    """An evaluation that was asked to stop."""
 
 
 class LossEvaluator:
@@ -198,7 +198,7 @@ class LossEvaluator:
         }
 
     def _begin_batch(self, skipped: Sequence[SkippedSample]) -> None:
-        """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
+        """Begin the next batch, and warn once in a run of its unusable samples.
 
         Raises:
             StoppedError: the evaluation is asked to stop.

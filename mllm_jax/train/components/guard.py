@@ -55,15 +55,15 @@ class GuardFigures(Protocol):
 
     @property
     def expert_loads(self) -> Any:
-        """Loads of experts `[layers, experts]`, not numbers where a router had no finite logits."""
+        """Loads of experts `[layers, experts]`; NaN where a router's logits were not finite."""
 
 
 class DivergedError(RunError):
-    """A run whose loss, gradients or parameters are of no use any more."""
+    """A run whose loss, gradients or parameters have diverged."""
 
 
 class StepGuard:
-    """Looks at every step, a little later than it is dispatched.
+    """Checks every step for divergence, a few steps after it was dispatched.
 
     Args:
         config: section `train.guard`.
@@ -91,7 +91,7 @@ class StepGuard:
         self.sane = 0
 
     def watch_step(self, figures: GuardFigures) -> None:
-        """Add a step, and check those that must be over.
+        """Add a step, and check those that have ended.
 
         Raises:
             DivergedError: the run is not to go on.
@@ -133,7 +133,7 @@ class StepGuard:
             self._compare_loss(step, loss)
 
     def _skip_update(self, problem: str) -> None:
-        """Count an update that the step has left out, unless there are too many."""
+        """Count an update that was skipped, and raise if there were too many."""
         row = self._progress.skipped_in_row + 1
         if row > self._config.skip:
             after = f", after {row - 1} updates left out" * (row > 1)
@@ -161,7 +161,7 @@ class StepGuard:
 
 
 def _describe_not_finite(step: int, loss: float, norm: float, layer: int | None) -> str:
-    """What is not finite of a step, for messages; empty if nothing is.
+    """The values of a step that are not finite, for messages; empty if all are finite.
 
     Args:
         norm: norm of the gradient.

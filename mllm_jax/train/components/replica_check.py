@@ -44,7 +44,7 @@ SEEDS = 0x243F6A88, 0x85A308D3
 
 
 class CorruptionError(RunError):
-    """Replicas that have computed other bits from the same rows."""
+    """Replicas that have computed different bits from the same rows."""
 
 
 def check_replicas(check: ReplicaCheck, step: int, params: Any, batch: Batch) -> None:
@@ -98,7 +98,7 @@ class ReplicaCheck:
         self._other = rolled_step(step, self._axes)
 
     def __call__(self, params: Any, batch: Batch) -> ReplicaDifference | None:
-        """What differs; None if all bits are the same.
+        """The difference of the replicas; None if all bits are equal.
 
         Args:
             params, batch: those of a step, before it is taken.

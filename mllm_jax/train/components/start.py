@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def locked_run(folder: Path) -> Iterator[None]:
-    """Context in which the run's folder is there, takes files, and no other run writes to it.
+    """Context in which the run's folder exists, is writable, and is locked against other runs.
 
     A run that ends with an error before it has written anything leaves no new folder. One
     that its supervisor has started again goes on where the disk is full.
@@ -62,7 +62,7 @@ def locked_run(folder: Path) -> Iterator[None]:
 
 
 def check_health(config: ExperimentConfig) -> None:
-    """Check devices, links and machines, if the configuration wants that.
+    """Check devices, links and machines, if the configuration requests it.
 
     Raises:
         HealthError: something is wrong with this process.
@@ -122,7 +122,7 @@ def restore_or_init(
 
 
 def warn_of_passed_trace(config: ExperimentConfig, step: int) -> None:
-    """Warn of a step that was to be measured, and is passed without that."""
+    """Warn if the run resumes after the step that was to be measured."""
     traced, folder = config.run.trace_step, config.run.path
     if traced is not None and traced <= step and not (folder / f"step-{traced}.json").exists():
         logger.warning(

@@ -1,1 +1,1 @@
-"""Batches of a run: the loader, and what batches are planned for."""
+"""Batches of a run: the loader, and the training that batches are planned for."""

@@ -23,7 +23,7 @@ from mllm_jax.train.step.batch_placement import (
 
 @dataclass(frozen=True)
 class StepMicrobatches:
-    """What is read for a step.
+    """The microbatches that are read for a step.
 
     Attributes:
         microbatches: microbatches of the step, with the rows of this process.

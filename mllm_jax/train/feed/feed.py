@@ -105,7 +105,7 @@ def _start_of_group(state: LoaderState, group: HostGroupSpec) -> LoaderState:
 def _take_turns(
     loader: MicrobatchLoader, state: LoaderState, demand: TrainingDemand, source: Source
 ) -> MicrobatchLoader:
-    """The microbatches of a group's loader, as they go with those of the other groups."""
+    """The microbatches of a group's loader, in turn with those of the other groups."""
     group = demand.group
     if group.count == 1:
         return loader
@@ -146,7 +146,7 @@ def _draw_lengths(table: LengthTable) -> list[Lengths]:
 
 
 def _read_lengths(source: Source, processor: Processor) -> list[Lengths]:
-    """Lengths of a few samples from all parts of the data, which are read for that."""
+    """Read a few samples from all parts of the data, and return their lengths."""
     lengths = []
     for index in range(0, len(source), -(-len(source) // READ)):
         with suppress(SampleError):  # whoever reads it in its turn tells of it
@@ -155,7 +155,7 @@ def _read_lengths(source: Source, processor: Processor) -> list[Lengths]:
 
 
 def check_sources(config: ExperimentConfig) -> Identities:
-    """Check that there are the samples that a run wants, on all processes; before what takes long.
+    """Check on all processes that the samples of a run can be used, before long work begins.
 
     With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
     training not with `data.lengths: on_read`, and not where media are drawn anew in every epoch.
@@ -217,7 +217,7 @@ def _check_evaluated(source: Source, config: ExperimentConfig, processor: Proces
 
 
 def check_continuation(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
-    """Check that a run goes on with the data that it was trained on, and note which they are.
+    """Check that a run continues with the data that it was trained on, and record their identity.
 
     Raises:
         DataError: the data are others, and `data.accept_changes` does not allow that.
@@ -323,7 +323,7 @@ def run_on_all(action: Callable[[], T]) -> T:
 
 
 def _outcome_of(error: Exception | None) -> str:
-    """How reading has ended on this process."""
+    """The outcome of reading on this process."""
     if error is None:
         return _READ
     return _AWAY if isinstance(error, AwayError) else _UNUSABLE

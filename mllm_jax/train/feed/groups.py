@@ -41,7 +41,7 @@ def find_group(config: DataConfig, rows: Sequence[RowNumbers], size: int | None)
 def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]:
     """Gather a value of every group, in the order of their numbers.
 
-    The first process of each group speaks for it.
+    The first process of each group sends its value.
 
     Args:
         group: the group of this process.
@@ -54,7 +54,7 @@ def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]
 
 
 def exchange_with_groups(group: HostGroupSpec) -> HostGroupExchange:
-    """How the groups tell each other of the media of a step; `group` is that of this process."""
+    """The exchange in which groups learn of the media of a step; `group` is this process' group."""
     if group.count == 1:
         return SINGLE_GROUP
 

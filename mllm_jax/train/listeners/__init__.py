@@ -1,1 +1,1 @@
-"""Listeners: what hears the events of training."""
+"""Listeners, which receive the events of training."""

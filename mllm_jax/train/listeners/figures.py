@@ -26,7 +26,7 @@ from scheduling.simulate.timeline import predict_timeline
 
 
 class StepRecorder:
-    """Makes the record of each step of an experiment, if it hears all of its events."""
+    """Makes the record of each step of an experiment from all of its events."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

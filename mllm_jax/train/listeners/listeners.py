@@ -146,7 +146,7 @@ def _open_timers(run: RunConfig, progress: Progress) -> list[Listener]:
 
 
 def note_activity(event: Event) -> None:
-    """Note for the other processes what this one does."""
+    """Tell the other processes the activity of this one."""
     match event:
         case Phase("read", step, seconds=None):
             current_peers().note_activity(f"waiting for the data of step {step}", key=SOURCE)

@@ -1,4 +1,4 @@
-"""Notices of a run, each once, on process 0: why steps are slow or small, and its first lines."""
+"""Notices of a run, logged once on process 0: why steps are slow or small, and the first lines."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class SlowData:
 
 @dataclass
 class StepNotices:
-    """Looks at the microbatches of every step that is read, and logs each notice once.
+    """Checks the microbatches of every step that is read, and logs each notice once.
 
     Attributes:
         logged: kinds and names of the notices so far.
@@ -176,13 +176,13 @@ class StepNotices:
             self._count_samples(event.result)
 
     def _is_new(self, kind: str, name: str = "") -> bool:
-        """Whether a notice has not been logged yet; from now on it has."""
+        """Whether a notice has not been logged yet; marks it as logged."""
         new = (kind, name) not in self.logged
         self.logged.add((kind, name))
         return new
 
     def _name_giants(self, microbatches: Sequence[Microbatch]) -> None:
-        """Name samples that alone are more than the mean work of a rank in some phase."""
+        """Log samples that alone exceed the mean work of a rank in a phase."""
         for name, view in self.experiment.step.program.views.items():
             for stats in (microbatch.stats for microbatch in microbatches):
                 ranks = view.degree_of(view.batch_axes) // stats.group.count
@@ -203,7 +203,7 @@ class StepNotices:
                     )
 
     def _note_shape(self, microbatch: Microbatch) -> None:
-        """Say that a step takes long because its rows have lengths that none had before."""
+        """Log that a step takes long because its rows have lengths that none had before."""
         shape, compiled = tuple(microbatch.stats.capacity.items()), self.experiment.shapes
         if compiled and shape not in compiled:
             budgets = ", ".join(f"{name} {n}" for name, n in shape)
@@ -211,7 +211,7 @@ class StepNotices:
         compiled.add(shape)
 
     def _count_samples(self, microbatches: Sequence[Microbatch]) -> None:
-        """Say that steps hold fewer samples than they should, or than they could."""
+        """Log that steps hold fewer samples than configured, or than would fit."""
         config = microbatches[0].stats.group.share_of(self.experiment.config.data)
         count = sum(microbatch.stats.samples for microbatch in microbatches)
         offered = microbatches[0].stats.offered
@@ -252,7 +252,7 @@ ESTIMATED_BY = 4
 
 
 class FirstLines:
-    """Prints, on process 0, the first loss, and then the time that all other steps take.
+    """Prints, on process 0, the first loss, and then the predicted time of the remaining steps.
 
     A step whose log line is due is left to that.
     """

@@ -37,7 +37,7 @@ def check_processes(config: RunConfig) -> None:
 
 
 class StepProfile:
-    """Writes a profile of the steps that `run.profile_steps` names, or that are asked for.
+    """Writes a profile of the steps that `run.profile_steps` names or a signal requests.
 
     If a run resumes within the named steps, the profile has the steps that are left.
 
@@ -107,7 +107,7 @@ class StepProfile:
         return last
 
     def _pause_for(self, action: Callable[[], None]) -> None:
-        """Do something that is no part of a step."""
+        """Stop the time of the step while other work is done."""
         watch = StepStopwatch()
         action()
         self._progress.paused += watch.seconds

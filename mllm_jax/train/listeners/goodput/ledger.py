@@ -1,4 +1,4 @@
-"""The seconds of this process by what they went into, and the programs that it has compiled."""
+"""The seconds of this process by kind, and the programs that it has compiled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HIT, MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_m
 
 
 class TimeLedger:
-    """The seconds of this process by what they went into, see `attempts.KINDS`.
+    """The seconds of this process by kind, see `attempts.KINDS`.
 
     Args:
         age: seconds since the process was started, which went into its start.

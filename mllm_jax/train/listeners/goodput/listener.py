@@ -27,7 +27,7 @@ _KINDS = {
 
 
 class GoodputListener:
-    """Notes what the time of this process goes into: every event ends an interval.
+    """Records the time of this process by kind: every event ends an interval.
 
     Args:
         record: record of this attempt.
@@ -54,7 +54,7 @@ class GoodputListener:
             self._record.write_record()
 
     def make_summary(self) -> dict[str, Any] | None:
-        """The goodput of the run, on process 0; None if nothing of it is known."""
+        """The goodput of the run, on process 0; None if it is unknown."""
         if not is_primary():
             return None
         self._record.write_record()
@@ -73,7 +73,7 @@ class GoodputListener:
         return summary
 
     def _kind_before(self, event: Event) -> str:
-        """What the time before the event went into."""
+        """The kind of the time before the event."""
         match event:
             case StepStarted() if not self._has_started:
                 self._has_started = True
@@ -88,7 +88,7 @@ class GoodputListener:
         return "step"
 
     def _kind_after(self, event: Event) -> str:
-        """What the time after the event goes into, as far as that is known before its end."""
+        """The kind of the time after the event, as far as it is known before the time ends."""
         match event:
             case Phase("copy" | "save", seconds=None):
                 return "save"

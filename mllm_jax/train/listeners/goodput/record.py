@@ -1,4 +1,4 @@
-"""The record of this attempt in the folder of the run, which says what its time went into."""
+"""The record of this attempt in the folder of the run: its time by kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class TimeRecord:
-    """Writes the record, on process 0; a disk that takes none ends no run.
+    """Writes the record on process 0; a failed write does not end the run.
 
     A supervisor counts its attempts from their begin, and so do their records. Without one there is
     a record from the first step on: who looks at a run that has ended changes nothing of it.
@@ -43,7 +43,7 @@ class TimeRecord:
         return time.perf_counter() - self._written
 
     def note_time(self, kind: str, now: str) -> None:
-        """Note what the time since the last note went into, and what the time from now on does."""
+        """Record the kind of the time since the last call, and of the time from now on."""
         self.ledger.note_time(kind, now)
         self.write_record()
 

@@ -1,4 +1,4 @@
-"""Slow processes and devices: their times compared while training goes on, and named in the log.
+"""Slow processes and devices: found by comparing times during training, and named in the log.
 
 ::
 

@@ -38,12 +38,12 @@ class TimeComparison:
         self._warned: dict[tuple[str, str], int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Compare the times that have come since the last event."""
+        """Compare the times received since the last event."""
         del event
         self.compare_new()
 
     def compare_new(self) -> None:
-        """Compare the windows that have come from all processes."""
+        """Compare the windows received from all processes."""
         for process, value in current_peers().take_posts(NAME):
             window = StepWindow.from_json(value)
             self._waiting.setdefault(window.step, {})[process] = window
@@ -70,7 +70,7 @@ class TimeComparison:
         self._write_line(step, line)
 
     def _warn_of(self, slow: list[SlowPlace]) -> None:
-        """Warn of places that are slow, once and again at times; log which are so no longer."""
+        """Warn of slow places, and repeat that at times; log places that are slow no longer."""
         stragglers = {(straggler.phase, straggler.place): straggler for straggler in slow}
         for name in [name for name in self._warned if name not in stragglers]:
             del self._warned[name]
@@ -81,7 +81,7 @@ class TimeComparison:
             self._warned[name] = self._warned.get(name, 0) + 1
 
     def _write_line(self, step: int, line: Mapping[str, Any]) -> None:
-        """Write a line; a disk that takes none ends no run."""
+        """Write a line; a failed write does not end the run."""
         try:
             self._sink.log_values(step, line)
             self._failed = False

@@ -17,7 +17,7 @@ from mllm_jax.train.events import Event, Listener, StepEnded, ignore_event
 
 @contextmanager
 def collect_together(every: int | None) -> Iterator[Listener]:
-    """Context in which a listener collects garbage, and Python does not by itself.
+    """Context in which a listener collects garbage, in place of Python's automatic collection.
 
     What is there at its begin is not looked through again: it is frozen. What a caller has frozen
     stays so, and nothing is added to it.

@@ -95,7 +95,7 @@ def load_times(folder: Path) -> list[RankLine]:
 
 
 def heat_maps(lines: Sequence[RankLine]) -> list[HeatMap]:
-    """The maps of a run; none of what was not timed."""
+    """The maps of a run, of all times that were measured."""
     maps = [_heat_map(title, phases, lines) for title, phases in MAPS.items()]
     return [heat_map for heat_map in maps if len(heat_map.places) > 0]
 

@@ -51,7 +51,7 @@ class DeviceProbes:
 
     @cached_property
     def _probe_products(self) -> list[Callable[[], object]]:
-        """For each device, what does its work; compiled already."""
+        """For each device a compiled function that does its work."""
         if not self._devices:
             return []
         size, times = PRODUCTS.get(self._devices[0].platform, ACCELERATOR)

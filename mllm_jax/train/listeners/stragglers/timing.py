@@ -47,7 +47,7 @@ class StepTimer:
             self._phases[event.name] += event.seconds
 
     def _note_step(self, ended: StepEnded) -> None:
-        """Note the phases of a step; not of the first one, which compiles."""
+        """Note the phases of a step, except the first one, which compiles."""
         phases, self._phases = self._phases, defaultdict(float)
         if self._first:
             self._first = False

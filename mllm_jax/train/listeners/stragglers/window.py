@@ -59,7 +59,7 @@ class StepWindow:
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """What is compared within a window, of one phase.
+    """The values of one phase that are compared within a window.
 
     Attributes:
         phase: name of the phase.
@@ -75,7 +75,7 @@ class PhaseTimes:
 
 
 def compare_windows(windows: Sequence[StepWindow]) -> list[PhaseTimes]:
-    """What can be compared between the windows of all processes, of the same steps."""
+    """The values that windows of all processes for the same steps have in common."""
     places = tuple(window.place for window in windows)
     pace = max(window.pace for window in windows)
     times = []
