@@ -69,7 +69,7 @@ def lay_out(
         samples: index in the source and lengths of every sample.
         rows: row of the text of every sample, None for a sample that waits.
         specs: descriptions of the rows of all buckets, that of the text among them.
-        media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
+        media_rows: by sample and bucket, the bucket's row of every medium; by default the row of
             the sample.
         drawn: position in the stream and epoch of every sample, if they come from it.
     """

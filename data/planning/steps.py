@@ -43,7 +43,7 @@ class Packed:
 
     Attributes:
         rows: row of the text of every sample, None for a sample that waits.
-        media: by sample and encoder, the encoder's row of every medium.
+        media: by sample and bucket, the bucket's row of every medium.
         block: number of rows of a block; a sample and its media are in the same block.
     """
 

@@ -1,6 +1,6 @@
 """Rows of modules: the one definition of how a batch holds samples and media, and sends media.
 
-`data.batch.ModuleRows` has the arrays; those of an encoder are listed by `RowSpec.arrays`, with an
+`data.batch.ModuleRows` has the arrays; those of media are listed by `RowSpec.arrays`, with an
 entry for each position, `[rows, positions, ...]`, or for each output, `[rows, outputs, ...]`. Each
 medium is a segment, numbered from 1 in its row, or several (tiles of an image); 0 is padding.
 Negative ids mark positions after a medium, which convolutions read and which have no output.
@@ -22,7 +22,7 @@ from data.sample import MediumLengths, ProcessedMedium
 Words = NDArray[np.int32]
 WORD = 4  # bytes
 
-#: Fields of `ModuleRows` that every encoder has; what else it has is in `ModuleRows.arrays`.
+#: Fields that all `ModuleRows` of media have; what else there is, is in `ModuleRows.arrays`.
 _FIELDS = ("inputs", "segment_ids", "positions")
 
 
@@ -45,7 +45,7 @@ def _empty_targets(targets: Targets) -> Targets:
 
 
 def by_name(rows: ModuleRows) -> dict[str, NDArray[Any]]:
-    """The arrays of an encoder's rows by the names of `RowSpec.arrays`, and the `segment_ids`."""
+    """The arrays of rows of media by the names of `RowSpec.arrays`, and the `segment_ids`."""
     return {name: getattr(rows, name) for name in _FIELDS} | dict(rows.arrays)
 
 

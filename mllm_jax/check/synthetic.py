@@ -184,7 +184,7 @@ def _random_segments(
 def _random_media(
     rng: np.random.Generator, spec: MediaRowSpec, rows: int, budget: int, most: int
 ) -> tuple[ModuleRows, NDArray[np.int64]]:
-    """Encoder rows of random media, and their places as `plan_independent_microbatches` takes them.
+    """Rows of random media, and their places as `plan_independent_microbatches` takes them.
 
     The positions between media are random, too.
     """

@@ -39,7 +39,7 @@ def merge_outputs(
     """Outputs of an encoder's bucket where they are merged into the decoder's rows, else zero.
 
     Args:
-        outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
+        outputs: `[source rows, outputs / shards, d_model]`, local to this rank.
         name: name of the bucket.
         routes: routes of this device; None if media are in the rows of their samples.
         decoder_rows: local rows of the decoder.
@@ -48,7 +48,7 @@ def merge_outputs(
             of an all-to-all.
 
     Returns:
-        `[decoder rows, tokens / shards, d_model]`.
+        `[target rows, tokens / shards, d_model]`.
     """
     move = scatter_outputs if exchange == "reduce_scatter" else gather_outputs
     shared: Axes = shared_axes(source, target) if routes is None else ()

@@ -65,7 +65,7 @@ def place_batch(
 
     Args:
         microbatches: packed batches with the rows of `local_rows` only; with `runs` and `places` of
-            the full batch if its encoder rows are assigned by themselves.
+            the full batch if its rows of media are assigned by themselves.
         following: microbatches of the next step, for a step that prefetches outputs; by default the
             same.
         tables: schedule of this step; by default the one that is adapted to its load, if the step

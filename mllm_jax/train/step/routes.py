@@ -1,6 +1,6 @@
 """Arrays of the routes by which encoder outputs reach the decoder: between any devices.
 
-A microbatch whose encoder rows are assigned by themselves lists `runs`: by bucket, which outputs
+A microbatch whose rows of media are assigned by themselves lists `runs`: by bucket, which outputs
 are merged where (`sharding.routes`). On the devices that becomes the batch's `routes`: by bucket,
 of every pair of an encoder microbatch and a decoder microbatch that it feeds, what the bucket's
 exchange needs. That is for an all-to-all `picks` (with ragged routes `slices` too) of the device
