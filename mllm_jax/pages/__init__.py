@@ -1,4 +1,4 @@
-"""Pages to look at: one HTML file each, which needs no network.
+"""Pages of HTML: one file each, which needs no network.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The part of docs/reference/batch.md that is made from the types of a batch.
+"""The part of docs/reference/batch.md that is generated from the types of a batch.
 
 Every type is a table of its fields, with the meaning that its docstring gives them; every kind of
 rows is a table of its arrays, with the meaning that `RowSpec.arrays` of its class gives them.
@@ -43,7 +43,7 @@ _LENGTHS = {"position": "positions", "medium": "positions", "output": "outputs"}
 
 
 def write_types(page: Path) -> list[Path]:
-    """Replace what is made of a page; the text before it stays.
+    """Replace the generated part of a page; the text before it stays.
 
     Returns:
         The page, if it has changed.
@@ -79,7 +79,7 @@ def _format_type(kind: type) -> str:
 
 
 def list_fields(kind: type) -> Iterator[tuple[str, str]]:
-    """Names of the fields of a dataclass, and what its docstring says of each."""
+    """Names of the fields of a dataclass, with their descriptions in its docstring."""
     docstring = inspect.getdoc(kind) or ""
     for field in fields(kind):
         yield field.name, " ".join(docstring_entry(docstring, field.name).split())

@@ -1,4 +1,4 @@
-"""What gives access to something, and so has no place in a file that is written or kept."""
+"""Secrets, which no file may contain that is written or stored."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def text_holds_secret(text: str) -> bool:
 
 
 def line_holds_secret(line: str) -> bool:
-    """Whether a line of a script holds a secret, or logs in with one."""
+    """Whether a line of a script contains a secret, or logs in with one."""
     return text_holds_secret(line) or _LOGIN.search(line) is not None

@@ -1,4 +1,4 @@
-"""Clusters as data: what a job may ask of them, and how its processes are started there.
+"""Descriptions of clusters: the resources that a job may request, and the start of its processes.
 
 A description is a YAML file in `configs/clusters/`, or one of your own.
 """
@@ -66,7 +66,7 @@ class _BackendData(BaseModel):
 
 
 class JobBackend(_BackendData, ABC):
-    """What both kinds of clusters have.
+    """The settings that both kinds of clusters have.
 
     Attributes:
         devices_per_node: devices of one node; null: as many as the plan needs on each of `--nodes`.
@@ -106,7 +106,7 @@ class JobBackend(_BackendData, ABC):
 
     @abstractmethod
     def _by_name(self, name: str) -> str:
-        """How a secret is passed by its name."""
+        """The form in which a secret is passed by its name."""
 
 
 class SlurmBackend(JobBackend):

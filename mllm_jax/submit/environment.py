@@ -1,4 +1,4 @@
-"""The record of where a job was made, and of what it runs in; no variables, which may be secret."""
+"""The record of a job's environment: where it was made, and where it runs, without variables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _describe_here(root: Path) -> dict[str, Any]:
 
 
 def _run_git(root: Path, *words: str) -> str | None:
-    """What git answers; None if there is no git, or the code is in no repository."""
+    """The output of git; None if there is no git, or the code is in no repository."""
     command: Sequence[str] = ("git", "-C", str(root), *words)
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)

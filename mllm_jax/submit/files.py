@@ -1,4 +1,4 @@
-"""The files of a job: what is submitted, the configuration, and the record of the environment."""
+"""The files of a job: the script or objects, the configuration, and the environment's record."""
 
 from __future__ import annotations
 

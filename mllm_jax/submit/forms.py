@@ -1,4 +1,4 @@
-"""Texts of a form in descriptions of clusters; messages tell the form in words."""
+"""Forms of texts in descriptions of clusters, which messages describe in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has the folder of a run: a run that goes on in it, a job of Slurm, or a JobSet."""
+"""The holder of a run's folder: a running run, a job of Slurm, or a JobSet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMAT = "%A|%T|%V|%j|%k"
 
 @contextmanager
 def claim_run_folder(job: ClusterJob, cluster: AnyBackend) -> Iterator[None]:
-    """Context in which nobody has the run's folder, and no other submission takes it.
+    """Context in which the run's folder is free, and no other submission takes it.
 
     Submissions wait for each other by a lock in the folder that all nodes of a Slurm share. Those
     of a JobSet may come from machines that share nothing: of two, the API server refuses one.
@@ -45,7 +45,7 @@ def claim_run_folder(job: ClusterJob, cluster: AnyBackend) -> Iterator[None]:
 
 
 def check_free(job: ClusterJob, cluster: AnyBackend) -> None:
-    """Check that nobody has the run's folder.
+    """Check that the run's folder is free.
 
     Raises:
         LockedError: a run goes on in the folder.

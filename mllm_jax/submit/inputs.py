@@ -1,4 +1,4 @@
-"""What a run reads on the nodes of a job: looked for here, where that is possible.
+"""The files that a run reads on the nodes of a job: checked here, where that is possible.
 
 The nodes of a Slurm cluster have the files of the machine that submits, as its folders are shared;
 the pods of Kubernetes have their volumes, and the project in their image.
@@ -86,7 +86,7 @@ def _list_paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str
 def input_problems(
     config: ExperimentConfig, cluster: AnyBackend, on_nodes: Sequence[str]
 ) -> Iterator[str]:
-    """A problem for each path that the nodes cannot be expected to have.
+    """A problem for each path that the nodes probably do not have.
 
     Args:
         on_nodes: paths that the nodes have, with all below them, whether they are here or not.
@@ -107,7 +107,7 @@ def input_problems(
 
 
 def _missing_file(key: str, folder: Path) -> str:
-    """The file that a folder must have and has not; empty if it has it."""
+    """The required file that a folder lacks; empty if it lacks none."""
     for begin, name in FILES.items():
         if key.startswith(begin) and not (folder / name).is_file():
             return name
@@ -124,7 +124,7 @@ def _exists_here(path: Path) -> bool:
 
 
 def _may_be_in_pods(path: str, directory: str, volumes: Sequence[str]) -> bool:
-    """Whether a path of a pod may be there: below a volume, or in the image, as in the project."""
+    """Whether a path may exist in a pod: below a volume, or in the image, as in the project."""
     absolute = Path(directory) / path
     if any(absolute.is_relative_to(mount) for mount in volumes):
         return True

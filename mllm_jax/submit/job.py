@@ -1,4 +1,4 @@
-"""A run as a job of a cluster: which nodes, devices and seconds it takes. All of it is checked."""
+"""A run as a job of a cluster: its nodes, devices and seconds, which are checked."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ClusterJob:
 
     @property
     def config_file(self) -> Path:
-        """File of the configuration, which is called by its content.
+        """File of the configuration, whose name has a digest of its content.
 
         Another submission cannot change what attempts of this job read.
         """
@@ -102,11 +102,11 @@ class ClusterJob:
 
     @property
     def environment_file(self) -> Path:
-        """File of the record of the environment, which is called by its content, too."""
+        """File of the environment's record, whose name has a digest of its content, too."""
         return self.output / f"environment-{_text_digest(self.environment)}.json"
 
     def training_command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
-        """Words of the training's command, without a supervisor and the place of its process.
+        """Words of the training's command, without a supervisor and the number of its process.
 
         Args:
             python: the Python.
@@ -312,7 +312,7 @@ def _slurm_problems(config: ExperimentConfig, cluster: SlurmBackend) -> Iterator
 
 
 def _gpu_problems(config: ExperimentConfig, cluster: SlurmBackend) -> Iterator[str]:
-    """GPUs that are asked for beside those of the plan, which the script asks for itself."""
+    """Options that request GPUs; the script itself requests those of the plan."""
     platform = config.parallel.platform
     uses_gpus = platform == "gpu"
     if cluster.gpu_type is not None and not uses_gpus:

@@ -150,7 +150,7 @@ def _end_rules() -> list[Object]:
 
 
 def _restart_rules() -> list[Object]:
-    """What follows from the failure of the Job, by the rule that has matched.
+    """The action after a failure of the Job, by the rule that has matched.
 
     Ends without a rule are failures with the reason BackoffLimitExceeded, which start all pods
     again and count.
@@ -237,7 +237,7 @@ def _make_container(job: ClusterJob, cluster: KubernetesBackend, mounts: list[Ob
 
 
 def _make_command(job: ClusterJob, cluster: KubernetesBackend) -> list[str]:
-    """The training's command; Kubernetes itself puts in the number of the process."""
+    """The training's command, in which Kubernetes inserts the number of the process."""
     words = job.training_command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
     words = (*words, SUPERVISE)
     if job.nodes == 1:
@@ -275,7 +275,7 @@ def _make_environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Objec
 
 
 def _make_resources(job: ClusterJob, cluster: KubernetesBackend) -> Object:
-    """What the node must have; of devices, limits are requests."""
+    """The resources that the node must have; limits of devices are also requests."""
     devices = {"gpu": cluster.gpu_resource, "tpu": TPU_RESOURCE}.get(job.platform)
     others = {name: str(amount) for name, amount in cluster.resources.items()}
     requests = {

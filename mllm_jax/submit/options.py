@@ -47,7 +47,7 @@ OF_THE_STEP: Mapping[str, str] = MappingProxyType(
 
 
 def explain_refusal(option: str, reserved: Mapping[str, str]) -> str | None:
-    """Why an option is refused; None if it is taken.
+    """The reason why an option is refused; None if it is accepted.
 
     Args:
         option: option with its value.

@@ -1,4 +1,4 @@
-"""The programs of the clusters, by which jobs are submitted and asked for."""
+"""The programs of the clusters that submit and query jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATIENCE = 120
 
 
 class SubmitError(RuntimeError):
-    """A job that is not submitted."""
+    """A job that could not be submitted."""
 
 
 def require_programs(*programs: str) -> None:
@@ -25,7 +25,7 @@ def require_programs(*programs: str) -> None:
 
 
 def run_program(words: Sequence[str]) -> str:
-    """What a program writes.
+    """The output of a program.
 
     Raises:
         SubmitError: the program fails, or does not answer within `PATIENCE`.

@@ -30,7 +30,7 @@ def submit_command(cluster: AnyBackend, file: Path) -> list[str]:
 
 
 def _apply_objects(job: ClusterJob, cluster: KubernetesBackend, words: list[str]) -> str:
-    """Apply the objects, of which the JobSet must be new: an equal one is another machine's."""
+    """Apply the objects; the JobSet must be new, as an equal one is of another machine."""
     try:
         lines = run_program(words).splitlines()
     except SubmitError:

@@ -107,7 +107,7 @@ def _quote_value(text: str) -> str:
 
 
 def _setup_lines(cluster: SlurmBackend) -> list[str]:
-    """Lines that run those of the description, each of which must end with 0.
+    """Lines that run the setup lines of the description, each of which must end with 0.
 
     They are run without this script's own options, under which many a script of others fails, and
     leave none of theirs behind.
@@ -129,13 +129,13 @@ def _setup_lines(cluster: SlurmBackend) -> list[str]:
 
 
 def _secret_lines() -> list[str]:
-    """Lines that make the secret by which the processes of an attempt know each other."""
+    """Lines that make the secret with which the processes of an attempt recognise each other."""
     random = "od -An -N32 -tx1 /dev/urandom | tr -d ' \\n'"
     return [f'export {SECRET}="${{{SECRET}:-$({random})}}"']
 
 
 def _coordinator_lines() -> list[str]:
-    """Lines that define how it is found where process 0 listens.
+    """Lines that define a function to find the address of process 0.
 
     The last node is asked for the address of the first one: a machine may take its own name for a
     loopback address, which no other machine reaches. Slurm may start no step for some seconds on a
@@ -193,7 +193,7 @@ def _launch_lines(job: ClusterJob, cluster: SlurmBackend, python: str, root: Pat
 
 
 def _verdict_lines(job: ClusterJob) -> list[str]:
-    """Lines that tell how the attempt ends, wherever that is, and queue the job again or not."""
+    """Lines that report the end of the attempt, and queue the job again if it should restart."""
     attempts = shlex.quote(str(job.folder / ATTEMPTS))
     final = " | ".join(str(int(code)) for code in (ExitCode.OK, *FINAL))
     interrupted = int(ExitCode.INTERRUPTED)

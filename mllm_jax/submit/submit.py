@@ -1,4 +1,4 @@
-"""A run put on a cluster: its files are written, and submitted if that is asked for."""
+"""Submission of a run to a cluster: its files are written, and submitted if `--go` requests it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A job, and what has become of it.
+    """A job, with the result of its submission.
 
     Attributes:
         job: the job.
@@ -43,7 +43,7 @@ class SubmittedJob:
 
     @property
     def rows(self) -> list[tuple[str, object]]:
-        """What the job asks for."""
+        """The resources that the job requests."""
         job = self.job
         devices = f"{job.nodes} x {job.devices} {job.platform}"
         return [
@@ -56,7 +56,7 @@ class SubmittedJob:
 
     @property
     def lines(self) -> list[str]:
-        """What was done, and what is left to do."""
+        """What was done, and what the user has to do."""
         written = [f"written: {file}" for file in self.files]
         if self.number is None:
             return [*written, f"submit it with --go, or by: {shlex.join(self.command)}"]

@@ -1,1 +1,1 @@
-"""What all pages are made of: markup, charts, and the document around them."""
+"""The parts of all pages: markup, charts, and the document around them."""

@@ -169,7 +169,7 @@ def _draw_legend(entries_shown: Iterable[tuple[ChartSeries, int]], words: Words)
 def _point_data(
     series: ChartSeries, colour: int, across: ChartScale, words: Words
 ) -> dict[str, object]:
-    """What the script shows of a series: places over the width, and words."""
+    """The data of a series for the page's script: horizontal positions, and texts."""
     return {
         "name": series.name,
         "colour": f"c{colour % COLOURS}",

@@ -1,4 +1,4 @@
-"""Pictures and sounds as addresses that hold their content, so that a page needs no other file."""
+"""Pictures and sounds as data URLs, so that a page needs no other file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUALITY = 90
 
 
 def encode_png(image: Image.Image) -> str:
-    """A picture as it is, pixel by pixel."""
+    """A picture without loss, as a data URL."""
     return _encode_image(image, "PNG")
 
 

@@ -20,7 +20,7 @@ LEAST, MOST, HEIGHT = 2.0, 18.0, 360.0
 
 
 def heat_scale(above: str, below: str) -> Markup:
-    """What the darkest colours stand for, in words."""
+    """The values of the darkest colours, in words."""
     entries = [
         make_tag("span", make_tag("i", class_="key", style=f"background:rgb{colour}"), name)
         for colour, name in ((ABOVE, above), (BELOW, below))
@@ -60,7 +60,7 @@ def heat_map(
 
 
 def _encode_pixels(ratio: NDArray[np.float64], factor: float) -> str:
-    """A PNG of a pixel for each cell, as an address that holds its content."""
+    """A PNG of a pixel for each cell, as a data URL."""
     known = np.isfinite(ratio)
     # Nothing at all is as far below as there is a colour for.
     least = np.where(known, np.maximum(ratio, factor**-2), 1.0)

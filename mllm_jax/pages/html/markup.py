@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG as text; whatever comes from a run is escaped."""
+"""Elements of HTML and SVG as text; all text of a run is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of charts: from values to places, with round numbers at the ticks."""
+"""Axes of charts: from values to positions in the drawing, with round numbers at the ticks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ChartScale:
 
     Attributes:
         low, high: values at its ends.
-        start, end: places of its ends in the drawing.
+        start, end: positions of its ends in the drawing.
         log: whether it is logarithmic; `low` is then above 0.
     """
 
@@ -29,7 +29,7 @@ class ChartScale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value; values beyond the ends lie at them."""
+        """The position of a value in the drawing; values beyond the ends are drawn at the ends."""
         at = self._share_of(min(max(value, self.low), self.high))
         return self.start + at * (self.end - self.start)
 

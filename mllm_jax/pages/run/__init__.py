@@ -1,4 +1,4 @@
-"""A run to look at: one HTML page that needs no network, made of the files in the run's folder.
+"""The report of a run: one HTML page without network, from the files in the run's folder.
 
 ::
 

@@ -42,7 +42,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class RunFiles:
-    """What the folder of a run holds.
+    """The records in the folder of a run.
 
     Attributes:
         folder: the folder.
@@ -104,7 +104,7 @@ class RunFiles:
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read a run that goes on or has ended; damaged records are left out and reported.
+    """Read a run that is running or has ended; damaged records are left out and reported.
 
     Raises:
         RunError: `folder` is none of a run, or a file in it cannot be read.
@@ -172,7 +172,7 @@ def _without_checksums(
 
 
 def _read_summary(path: Path) -> tuple[Line | None, list[str]]:
-    """The summary, or what is wrong with it."""
+    """The summary, or the problem with it."""
     try:
         return (read_record(path, SUMMARY) if path.exists() else None), []
     except RecordDamageError as error:
@@ -180,7 +180,7 @@ def _read_summary(path: Path) -> tuple[Line | None, list[str]]:
 
 
 def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]:
-    """The configuration, or why there is none; and whether it has a checksum, if it is there."""
+    """The configuration, or why there is none; and whether it has a checksum."""
     if not path.exists():
         trouble = f"There is no {path.name} in the folder: an earlier version has begun the run."
         return None, trouble, True
@@ -195,7 +195,7 @@ def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]
 
 
 def _identity_problems(folder: Path) -> list[str]:
-    """What is wrong with the file that identifies the run."""
+    """The problem with the file that identifies the run."""
     path = folder / IDENTITY
     try:
         if path.exists():
@@ -206,7 +206,7 @@ def _identity_problems(folder: Path) -> list[str]:
 
 
 def _checkpoint_problems(folder: Path) -> list[str]:
-    """What is wrong with the records in the checkpoints of a run: all but their arrays."""
+    """The problems with the records in the checkpoints of a run: all but their arrays."""
     places = [folder / "checkpoints" / str(step) for step in steps_in(folder)]
     damaged = [place for place in places if _checkpoint_problem(place)]
     # A run that goes on removes its older checkpoints, file by file.
@@ -215,7 +215,7 @@ def _checkpoint_problems(folder: Path) -> list[str]:
 
 
 def _checkpoint_problem(place: Path) -> str:
-    """What is wrong with a checkpoint's configuration, its progress or its checksums."""
+    """The problem with a checkpoint's configuration, its progress or its checksums."""
     try:
         verify_checkpoint(place, needed=lambda block: False)
         read_json(place)

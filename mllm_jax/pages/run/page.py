@@ -34,7 +34,7 @@ def render_page(run: RunFiles) -> str:
 
 
 def _describe_progress(run: RunFiles) -> str:
-    """How far the run is, and when it was last heard of."""
+    """The progress of the run, and the time of its last record."""
     heard = time.gmtime((run.folder / METRICS).stat().st_mtime)
     when = time.strftime("%Y-%m-%d %H:%M UTC", heard)
     steps = run.reports[-1]["steps"] if run.reports else None

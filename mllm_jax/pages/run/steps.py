@@ -1,4 +1,4 @@
-"""Lines of `metrics.jsonl` that are lost, twice or out of order, though each of them is whole."""
+"""Lines of `metrics.jsonl` that are lost, repeated or out of order, though each is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Line = Mapping[str, Any]
 def wrong_steps(
     reports: Sequence[Line], summary: Line | None, every: int | None, damaged: int
 ) -> list[str]:
-    """Sentences about reports whose steps do not follow each other as they are written.
+    """Sentences about reports whose steps are not in order.
 
     Args:
         reports: reports of the log, in the order of the file.

@@ -13,7 +13,7 @@ from mllm_jax.pages.html.document import render_document, write_page
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_number, format_percent
 from mllm_jax.pages.samples.panels import figures, rows, samples
-from mllm_jax.pages.samples.seen import DataPreview, RefusedSample, build_preview
+from mllm_jax.pages.samples.preview import DataPreview, RefusedSample, build_preview
 
 #: Name of the page in the folder of a run.
 PAGE = "preview.html"
@@ -56,7 +56,7 @@ class PreviewPage:
 
     @property
     def lines(self) -> list[str]:
-        """Skipped samples by reason, padding, the file, and what is not as in the run."""
+        """Skipped samples by reason, padding, the file, and differences from the run."""
         shares = ", ".join(
             f"{name} {format_percent(share)}" for name, share in self.preview.padding.items()
         )

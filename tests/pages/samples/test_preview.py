@@ -26,7 +26,7 @@ from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve_config
 from mllm_jax.pages.samples.page import PANELS, PreviewPage, render_page
 from mllm_jax.pages.samples.panels.samples import samples_panel
-from mllm_jax.pages.samples.seen import (
+from mllm_jax.pages.samples.preview import (
     DataPreview,
     SampleDetail,
     build_preview,

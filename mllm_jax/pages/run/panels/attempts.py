@@ -1,4 +1,4 @@
-"""The panel of a run's time: goodput, and what each attempt went into."""
+"""The panel of a run's time: goodput, and the time of each attempt by kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "How much of the steps was taken again is not known, so that their sha
 
 
 def goodput_panel(run: RunFiles) -> PagePanel:
-    """The share of the time that has trained, and the time of every attempt."""
+    """The share of time spent on training, and the time of every attempt."""
     parts = []
     if run.goodput:
         goodput = run.goodput
@@ -51,7 +51,7 @@ def goodput_panel(run: RunFiles) -> PagePanel:
 
 
 def _largest_kind(seconds_by_kind: Mapping[str, float]) -> str:
-    """What has taken the most seconds besides training."""
+    """The kind of work besides training that has taken the most seconds."""
     losses = {name: value for name, value in seconds_by_kind.items() if name != "effective"}
     name = max(losses, key=lambda key: losses[key])
     return f"{name}, {format_seconds(losses[name])}" if losses[name] else "none"
@@ -63,7 +63,7 @@ def _bar_parts(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 def _attempt_ends(run: RunFiles) -> Markup:
-    """How every attempt has ended, as far as a supervisor has seen it."""
+    """The end of every attempt that a supervisor has recorded."""
     ended = [attempt for attempt in run.attempts.watched if attempt.ended is not None]
     if not ended:
         return Markup()

@@ -8,7 +8,7 @@ from mllm_jax.pages.run.files import RunFiles, describe_unchecked
 
 
 def damage_panel(run: RunFiles) -> PagePanel | None:
-    """What is damaged in the records of the run, and left out of the page; None if nothing is."""
+    """Damaged records of the run, which the page leaves out; None without any."""
     sentences = [f"{sentence}." for sentence in run.damage]
     sentences += [f"{sentence}." for sentence in describe_unchecked(run.unchecked)]
     if not sentences:

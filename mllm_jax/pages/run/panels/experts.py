@@ -1,4 +1,4 @@
-"""The panel of a decoder's experts: who got the tokens, and how evenly over the steps."""
+"""The panel of a decoder's experts: their tokens, and the balance over the steps."""
 
 from __future__ import annotations
 

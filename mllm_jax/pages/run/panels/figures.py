@@ -85,7 +85,7 @@ def mfu_panel(run: RunFiles) -> PagePanel:
 
 
 def waits_panel(run: RunFiles) -> PagePanel:
-    """What a step waits for."""
+    """The times for which a step waits."""
     lines = [
         ChartSeries("for data", *_reported_series(run, "wait_share")),
         ChartSeries("placing a batch", *_share_series(run, "place_seconds")),

@@ -1,4 +1,4 @@
-"""The panel of slow processes and devices: heat maps over the steps, and who was found slow."""
+"""The panel of slow processes and devices: heat maps over the steps, and names of slow ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel of the pipeline's schedule: every task of a step in its place, as it is predicted."""
+"""The panel of the pipeline's schedule: the predicted timeline of all tasks of a step."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from mllm_jax.pages.html.charts import stacked_bars
 from mllm_jax.pages.html.markup import join_markup, make_facts, make_table, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_number, format_percent
-from mllm_jax.pages.samples.seen import DataPreview, SeenSample, find_quantiles, range_width
+from mllm_jax.pages.samples.preview import DataPreview, PreviewSample, find_quantiles, range_width
 
 #: Ranges of the histogram, about.
 RANGES = 12
@@ -30,7 +30,7 @@ def sources_panel(preview: DataPreview) -> PagePanel:
 
 
 def _source_row(
-    samples: Sequence[SeenSample], every: int, buckets: Sequence[str]
+    samples: Sequence[PreviewSample], every: int, buckets: Sequence[str]
 ) -> tuple[object, ...]:
     media = [
         sum(len(sample.placement.media.get(bucket, ())) for sample in samples) for bucket in buckets
@@ -49,7 +49,7 @@ def _source_row(
 
 
 def lengths_panel(preview: DataPreview) -> PagePanel:
-    """How many samples have how many tokens, by source."""
+    """A histogram of tokens of a sample, by source."""
     tokens = [sample.tokens for sample in preview.used]
     least, median, most = find_quantiles(tokens)
     width = range_width(tokens, RANGES)
@@ -74,7 +74,7 @@ def lengths_panel(preview: DataPreview) -> PagePanel:
 
 
 def padding_panel(preview: DataPreview) -> PagePanel:
-    """Positions that hold samples, and those that hold none."""
+    """Positions with and without samples."""
     rows = [
         (name, room, used, format_percent(preview.padding[name]))
         for name, (room, used) in preview.budgets.items()
@@ -90,7 +90,7 @@ def padding_panel(preview: DataPreview) -> PagePanel:
 
 
 def skipped_panel(preview: DataPreview) -> PagePanel:
-    """Samples that were met on the way and cannot be used."""
+    """Samples that were read and cannot be used."""
     microbatches_per_step = preview.config.train.accumulate
     every = [
         skips.SkippedEntry(

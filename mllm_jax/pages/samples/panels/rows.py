@@ -11,7 +11,7 @@ from mllm_jax.pages.html.charts import COLOURS
 from mllm_jax.pages.html.markup import Markup, join_markup, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_percent
-from mllm_jax.pages.samples.seen import DataPreview, SeenSample, targets_of
+from mllm_jax.pages.samples.preview import DataPreview, PreviewSample, targets_of
 
 
 def rows_panel(preview: DataPreview) -> PagePanel:
@@ -54,7 +54,7 @@ def _draw_microbatch(preview: DataPreview, number: int) -> Markup:
 
 
 def _draw_module(
-    preview: DataPreview, number: int, name: str, samples: Sequence[SeenSample]
+    preview: DataPreview, number: int, name: str, samples: Sequence[PreviewSample]
 ) -> Markup:
     """The rows of the decoder, or of a bucket."""
     stats, count = preview.microbatches[number].stats, preview.config.data.rows
@@ -80,7 +80,7 @@ def _draw_module(
 
 
 def _draw_texts(
-    samples: Iterable[SeenSample], row: int, room: int, details: int
+    samples: Iterable[PreviewSample], row: int, room: int, details: int
 ) -> Iterator[Markup]:
     """The samples of a row of the decoder."""
     for sample in samples:
@@ -90,7 +90,7 @@ def _draw_texts(
 
 
 def _draw_media(
-    samples: Iterable[SeenSample], bucket: str, row: int, room: int, details: int
+    samples: Iterable[PreviewSample], bucket: str, row: int, room: int, details: int
 ) -> Iterator[Markup]:
     """The media of a row of a bucket."""
     for sample in samples:
@@ -103,7 +103,7 @@ def _draw_media(
 
 
 def _draw_part(
-    sample: SeenSample, start: int, count: int, room: int, title: str, details: int
+    sample: PreviewSample, start: int, count: int, room: int, title: str, details: int
 ) -> Markup:
     """A part of a row; a link for a sample that is shown in detail."""
     shape = f"piece c{sample.number % COLOURS}" + " hole" * (sample.fault is not None)

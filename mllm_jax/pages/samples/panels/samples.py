@@ -11,7 +11,7 @@ from mllm_jax.pages.html.charts import COLOURS
 from mllm_jax.pages.html.embedded import encode_jpeg, encode_png, encode_wav
 from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_note, make_tag
 from mllm_jax.pages.html.panel import PagePanel
-from mllm_jax.pages.samples.seen import DataPreview, SampleDetail, SeenMedium, SeenToken
+from mllm_jax.pages.samples.preview import DataPreview, PreviewMedium, PreviewToken, SampleDetail
 
 #: Pixels of a picture that is saved as it is; larger ones are photographs, and saved as JPEG.
 SMALL = 1 << 14
@@ -58,7 +58,7 @@ def _sample_card(detail: SampleDetail) -> Markup:
     return make_tag("article", *parts, id=sample.key, class_="sample")
 
 
-def _show_token(token: SeenToken) -> Markup:
+def _show_token(token: PreviewToken) -> Markup:
     """A token; a line break is shown, and a part of a character as a dot."""
     if token.medium:
         text = f"{token.text} \N{MULTIPLICATION SIGN} {token.count}"
@@ -69,7 +69,7 @@ def _show_token(token: SeenToken) -> Markup:
     return make_tag("span", text, class_="learnt" if token.learnt else "", title=title)
 
 
-def _show_medium(medium: SeenMedium) -> Markup:
+def _show_medium(medium: PreviewMedium) -> Markup:
     """A medium: the original, what its encoder gets, and a player."""
     last = medium.start + medium.positions - 1
     caption = (
@@ -143,7 +143,7 @@ def _show_image(image: Image.Image, caption: str, most: int, *, exact: bool) -> 
 
 
 def _zoom_factor(height: int) -> int:
-    """By how much a picture of so many pixels is enlarged."""
+    """The factor by which a picture of so many pixels is enlarged."""
     return max(1, -(-LEAST // height))
 
 

@@ -1,4 +1,4 @@
-"""What the model sees of the first samples of a run, taken from the batches that it is given."""
+"""The first samples of a run as the model sees them, from the batches of training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mllm_jax.train.feed.feed import open_single_loader
 
 
 @dataclass(frozen=True)
-class SeenToken:
+class PreviewToken:
     """A token of a sample, or all tokens of a medium.
 
     Attributes:
@@ -52,7 +52,7 @@ class SeenToken:
 
 
 @dataclass(frozen=True)
-class SeenMedium:
+class PreviewMedium:
     """A medium of a sample, in the row of an encoder's bucket.
 
     Attributes:
@@ -71,7 +71,7 @@ class SeenMedium:
 
 
 @dataclass(frozen=True)
-class SeenSample:
+class PreviewSample:
     """A sample in the rows of a microbatch.
 
     Attributes:
@@ -130,7 +130,7 @@ class RefusedSample:
     """A sample that could not be used.
 
     Attributes:
-        microbatch: number of the microbatch in which it was met first.
+        microbatch: number of the microbatch in which it was read first.
         name: name of the sample.
         fault: why it cannot be used.
         times: how often it was met, as small data come up again and again.
@@ -156,9 +156,9 @@ class RefusedSample:
 class SampleDetail:
     """A sample token by token, with its media."""
 
-    sample: SeenSample
-    tokens: tuple[SeenToken, ...]
-    media: tuple[SeenMedium, ...]
+    sample: PreviewSample
+    tokens: tuple[PreviewToken, ...]
+    media: tuple[PreviewMedium, ...]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class DataPreview:
     config: ExperimentConfig
     specs: Mapping[str, RowSpec]
     microbatches: Sequence[Microbatch]
-    samples: Sequence[SeenSample]
+    samples: Sequence[PreviewSample]
     details: Sequence[SampleDetail]
     sizes: Mapping[str, int]
     read: Sequence[str] = ()
@@ -205,7 +205,7 @@ class DataPreview:
         ]
 
     @cached_property
-    def used(self) -> list[SeenSample]:
+    def used(self) -> list[PreviewSample]:
         """The samples that are trained on: those that could be read whole."""
         return [sample for sample in self.samples if sample.fault is None]
 
@@ -230,7 +230,7 @@ class DataPreview:
         return {name: 1 - used / room for name, (room, used) in self.budgets.items()}
 
     @cached_property
-    def by_source(self) -> dict[str, list[SeenSample]]:
+    def by_source(self) -> dict[str, list[PreviewSample]]:
         """The samples of each source that are trained on."""
         return {
             name: [sample for sample in self.used if sample.source == name] for name in self.sizes
@@ -293,7 +293,7 @@ def _source_sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
 
 def _list_samples(
     microbatches: Sequence[Microbatch], source: Source, config: ExperimentConfig
-) -> Iterator[SeenSample]:
+) -> Iterator[PreviewSample]:
     """Samples of microbatch after microbatch, row by row."""
     number = 0
     for at, microbatch in enumerate(microbatches):
@@ -303,7 +303,7 @@ def _list_samples(
             member = _member_name(source, index, config)
             text, weights = microbatch.batch.text_name, targets_of(microbatch).weights
             learnt = int(_slice_sample(weights, placement, text).sum())
-            yield SeenSample(number, name, member, at, placement, learnt, text, faults.get(name))
+            yield PreviewSample(number, name, member, at, placement, learnt, text, faults.get(name))
             number += 1
 
 
@@ -315,7 +315,7 @@ def _member_name(source: Source, index: int, config: ExperimentConfig) -> str:
 
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:
-    """What the decoder learns to write in a microbatch; nothing, if it learns something else."""
+    """The decoder's next-token targets in a microbatch; zeros if it does not learn to write."""
     decoder = microbatch.batch.text_rows
     if NEXT_TOKEN in decoder.targets:
         return decoder.next_token
@@ -331,7 +331,7 @@ def _slice_sample(array: NDArray[Any], placement: SamplePlacement, text: str) ->
 
 
 def _sample_detail(
-    sample: SeenSample, microbatch: Microbatch, source: Source, processor: Processor
+    sample: PreviewSample, microbatch: Microbatch, source: Source, processor: Processor
 ) -> SampleDetail:
     """Tokens and media of a sample; nothing of one that is unusable."""
     if sample.fault is not None:
@@ -344,7 +344,7 @@ def _sample_detail(
 
 def _list_tokens(
     placement: SamplePlacement, microbatch: Microbatch, processor: Processor
-) -> Iterator[SeenToken]:
+) -> Iterator[PreviewToken]:
     """The tokens of a sample; the last one is a target alone."""
     learning = targets_of(microbatch)
     arrays = microbatch.batch.text_rows.inputs, learning.labels, learning.weights
@@ -356,10 +356,10 @@ def _list_tokens(
     while at < len(all_ids):
         end = next((begin for begin in sorted(spans) if begin >= at), len(all_ids))
         for offset, text in enumerate(processor.token_texts(all_ids[at:end])):
-            yield SeenToken(at + offset, text, all_ids[at + offset], learnt[at + offset])
+            yield PreviewToken(at + offset, text, all_ids[at + offset], learnt[at + offset])
         if end < len(all_ids):
             names, count = spans[end]
-            yield SeenToken(end, " + ".join(names), all_ids[end], False, count, medium=True)
+            yield PreviewToken(end, " + ".join(names), all_ids[end], False, count, medium=True)
             end += count
         at = end
 
@@ -379,8 +379,8 @@ def _media_spans(
 
 def _list_media(
     placement: SamplePlacement, microbatch: Microbatch, source: Source, processor: Processor
-) -> Iterator[SeenMedium]:
-    """The media of a sample, as they lie in the rows of their buckets."""
+) -> Iterator[PreviewMedium]:
+    """The media of a sample, with their positions in the rows of their buckets."""
     sample = source[placement.key]
     for bucket, places in placement.media.items():
         spec = processor.media[processor.specs[bucket].module]
@@ -390,7 +390,7 @@ def _list_media(
             content = read_medium(rows, spec, row, start, measured, offsets)
             position = number_of(placement.lengths, bucket, number)
             look = processor.preview_medium(sample, spec.module, position, content)
-            yield SeenMedium(
+            yield PreviewMedium(
                 bucket, row, start, measured.count, spec.merged_outputs(measured), look
             )
 
