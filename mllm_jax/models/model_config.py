@@ -12,8 +12,8 @@ Edges that end in other objectives are written out::
       - {source: vision, target: pairs, select: class_token}
 
 The classes of a model's configuration refuse impossible values when a configuration is loaded.
-`DecoderConfig.requirements` and its siblings list the sizes that a parallel plan must divide, so
-that the caller can name the valid degrees.
+`ModuleConfig.requirements` lists the sizes that a parallel plan must divide, so that the caller can
+name the valid degrees.
 """
 
 from __future__ import annotations

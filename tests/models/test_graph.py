@@ -73,6 +73,13 @@ def test_requirements_name_what_a_plan_must_divide() -> None:
     assert config.encoders["media"].reduction == 4
 
 
+def test_an_encoder_that_is_not_merged_has_no_connector_to_divide() -> None:
+    model = graph_of(encoders={"image": CLIP}, objectives=PAIRS, edges=TO_PAIRS)
+    assert {need.name for need in model.requirements("image")} == {"heads", "d_ff", "d_model"}
+    merged = written_graph().requirements("vision")
+    assert {need.name for need in merged} > {"language d_model", "connector.hidden"}
+
+
 WIDTHS = {"layers": 2, "d_model": 32, "heads": 4, "d_ff": 64}
 IMAGE = {**WIDTHS, "patch": [4, 4], "channels": 1, "grid": [3, 4]}
 SIGLIP, CLIP = {**IMAGE, "family": "siglip"}, {**IMAGE, "family": "clip", "class_token": "kept"}

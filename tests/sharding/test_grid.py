@@ -242,3 +242,13 @@ def test_expert_groups_stay_within_hosts_where_they_fit_beside_tensor_groups(
         expert_axes = tuple(axes.index(axis) for axis in getattr(grid.backbone, degree))
         if host % inner == 0:
             np.testing.assert_array_equal(hosts.max(expert_axes), hosts.min(expert_axes))
+
+
+def test_refused_plans_name_the_backbone() -> None:
+    fewer = {"language": ParallelPlan(data=4), "vision": ParallelPlan(data=2)}
+    with pytest.raises(PlanError, match=r"vision: data 2 .* but the plan of language covers 4"):
+        JointGrid.build(fewer)
+    crossed = {"language": ParallelPlan(tensor=6), "vision": ParallelPlan(data=3, tensor=2)}
+    crossed["audio"] = ParallelPlan(data=2, tensor=3)
+    with pytest.raises(PlanError, match=r"audio: .*beside language tensor 6 and other modules"):
+        JointGrid.build(crossed)
