@@ -77,7 +77,7 @@ def one_by_one(problem: BalanceProblem) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("phase", ["decoder", "vision"])
-def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
+def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_assigned(
     phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An assignment of all items that exceeds the requested rung is an error of its own."""
