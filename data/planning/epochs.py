@@ -32,7 +32,7 @@ class Pooled(Protocol):
         """The epoch that it belongs to."""
 
 
-def on_offer(pool: Iterable[Pooled]) -> list[int]:
+def list_offered(pool: Iterable[Pooled]) -> list[int]:
     """Places in a pool, oldest first, of the samples of every member's oldest epoch."""
     first: dict[int, int] = {}
     return [
@@ -42,7 +42,7 @@ def on_offer(pool: Iterable[Pooled]) -> list[int]:
     ]
 
 
-def readable(
+def list_readable(
     pool: Iterable[Pooled],
     positions: Iterable[int],
     epoch_at: Callable[[int], Epoch],

@@ -27,7 +27,7 @@ import numpy as np
 from data.config import DataConfig
 from data.faults import SampleFault
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
-from data.planning.epochs import Epoch, on_offer, readable
+from data.planning.epochs import Epoch, list_offered, list_readable
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
 from data.planning.ladder import Ladder
@@ -277,7 +277,7 @@ class BatchPlanner:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
         self._fill_pool()
-        offered = on_offer(self._pool)[: self._wanted]
+        offered = list_offered(self._pool)[: self._wanted]
         capacity = self._choose_thresholds(offered)
         packed = self._packer([self._pool[place].lengths for place in offered])
         placed = [self._pool[offered[i]] for i in packed.placed_samples]
@@ -406,11 +406,13 @@ class BatchPlanner:
 
         Samples that wait for their epoch take no more than half of the pool.
         """
-        most = min(self._wanted - len(on_offer(self._pool)), 2 * self._wanted - len(self._pool))
+        most = min(self._wanted - len(list_offered(self._pool)), 2 * self._wanted - len(self._pool))
         count = max(0, most)
         carried = list(islice(self._carried, count))
         new = self._group.positions(self._position, count - len(carried))
-        return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._lookahead_epochs)
+        return list_readable(
+            self._pool, (*carried, *new), self._stream.epoch_at, self._lookahead_epochs
+        )
 
     def _skip_positions(self, positions: Sequence[int]) -> None:
         """Go past the next stream positions."""

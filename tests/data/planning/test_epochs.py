@@ -17,7 +17,7 @@ from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
 from data.loading.loader import DataLoader
 from data.loading.on_read import MeasuringDataLoader, SingleHost
-from data.planning.epochs import on_offer, readable
+from data.planning.epochs import list_offered, list_readable
 from data.planning.groups.group import HostGroupSpec
 from data.planning.lengths import LengthTable
 from data.planning.packing import make_capacity
@@ -53,12 +53,12 @@ class Pooled:
 
 def test_the_oldest_epoch_of_every_member_is_on_offer() -> None:
     pool = [Pooled(own) for own in [(0, 3), (1, 0), (0, 3), (1, 1), (2, 5), (0, 4), (1, 0)]]
-    assert on_offer(pool) == [0, 1, 2, 4, 6]
-    assert on_offer([]) == []
+    assert list_offered(pool) == [0, 1, 2, 4, 6]
+    assert list_offered([]) == []
     epochs = [(0, 3), (1, 1), (2, 6), (3, 0), (3, 1), (1, 2), (0, 3)]
-    assert readable(pool, range(10, 17), lambda p: epochs[p - 10], 1) == [10, 11, 12, 13, 14]
-    assert readable(pool, range(10, 17), lambda p: epochs[p - 10], 0) == [10]
-    assert readable([], range(10, 17), lambda p: epochs[p - 10], 0) == [10, 11, 12, 13]
+    assert list_readable(pool, range(10, 17), lambda p: epochs[p - 10], 1) == [10, 11, 12, 13, 14]
+    assert list_readable(pool, range(10, 17), lambda p: epochs[p - 10], 0) == [10]
+    assert list_readable([], range(10, 17), lambda p: epochs[p - 10], 0) == [10, 11, 12, 13]
 
 
 def lengths_of(count: int, seed: int, spread: float, bad: float = 0.0) -> LengthTable:

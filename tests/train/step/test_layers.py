@@ -204,7 +204,7 @@ def test_outputs_of_earlier_layers_are_added_after_the_first_layers() -> None:
     model, batch, view = stacked(), media_batches()[0], MeshView()
     encoder, decoder = ShardedModule(model, "vision", view), ShardedModule(model, "decoder", view)
     alone = ShardedModule(stacked(deepstack=()), "vision", view)
-    rows, tokens = batch.encoders["vision"], batch.text_rows
+    rows, tokens = batch.rows["vision"], batch.text_rows
 
     def merged(own: Any) -> list[jax.Array]:
         x, found, at = alone.embed(own, rows), [], tokens.merges["vision"]
