@@ -7,7 +7,7 @@ the second arrangement after the inverse of the first). A list of runs says what
     source row, first output, target row, first token, length
 
 Every output and every token lies on one device: rows are split over the batch axes of a view,
-positions over its sequence axes. A run is cut where a device's share ends on either side.
+positions over its sequence axes. A run is cut where a device's shard ends on either side.
 
 A device puts the outputs that it sends into a buffer, in the order of the receiving devices, and
 finds the outputs that it receives in another, in the order of the sending devices. Slices of the
@@ -59,7 +59,7 @@ class RouteSide:
         return self.rows // batch, self.positions // shards
 
     def device_numbers(self, axes: Axes) -> Ints:
-        """Number along `axes` of the device with share `[b, t]` of rows and positions."""
+        """Number along `axes` of the device with shard `[b, t]` of rows and positions."""
         view_axes = (*self.view.batch_axes, *self.view.sequence_axes)
         sizes = [self.view.degree_of((axis,)) for axis in axes]
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
@@ -151,20 +151,20 @@ class Routes:
         """Runs cut at the ends of devices, in the order in which a pair of devices moves them.
 
         Returns:
-            The pieces `[pieces, 5]`; the devices that send and receive them; where a piece begins
-            among those of its pair.
+            The runs between pairs of devices, `[runs, 5]`; the devices that send and receive them;
+            where a run begins among those of its pair.
         """
-        pieces = _cut_runs(
+        device_runs = _cut_runs(
             _cut_runs(self.runs, 1, self.source.device_shape[1]), 3, self.target.device_shape[1]
         )
-        sends = self._device_numbers(self.source, pieces[:, 0], pieces[:, 1])
-        receives = self._device_numbers(self.target, pieces[:, 2], pieces[:, 3])
+        sends = self._device_numbers(self.source, device_runs[:, 0], device_runs[:, 1])
+        receives = self._device_numbers(self.target, device_runs[:, 2], device_runs[:, 3])
         pair = sends * self.count + receives
         order = np.argsort(pair, kind="stable")
-        ends = np.cumsum(pieces[order, 4])
-        begins = ends - pieces[order, 4]
+        ends = np.cumsum(device_runs[order, 4])
+        begins = ends - device_runs[order, 4]
         _, first, which = np.unique(pair[order], return_index=True, return_inverse=True)
-        return pieces[order], sends[order], receives[order], begins - begins[first][which]
+        return device_runs[order], sends[order], receives[order], begins - begins[first][which]
 
     def _device_numbers(self, side: RouteSide, rows: Ints, positions: Ints) -> Ints:
         share = rows // side.device_shape[0], positions // side.device_shape[1]
@@ -176,13 +176,17 @@ class Routes:
         Indices count the outputs that the device holds, row by row; an index equal to the number of
         these outputs marks an empty entry.
         """
-        pieces, _, receives, within = (part[self._sent_runs(device)] for part in self._device_runs)
+        device_runs, _, receives, within = (
+            part[self._sent_runs(device)] for part in self._device_runs
+        )
         rows, positions = self.source.device_shape
         send = np.full(self.entries[0], rows * positions, np.int32)
-        output = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
+        output = device_runs[:, 0] % rows * positions + device_runs[:, 1] % positions
         entry = self._slice_starts(self._pair_sizes(device)[0])[receives] + within
-        inside = _expand_ranges(pieces[:, 4])
-        send[np.repeat(entry, pieces[:, 4]) + inside] = np.repeat(output, pieces[:, 4]) + inside
+        inside = _expand_ranges(device_runs[:, 4])
+        send[np.repeat(entry, device_runs[:, 4]) + inside] = (
+            np.repeat(output, device_runs[:, 4]) + inside
+        )
         return send
 
     def receive_indices(self, device: int) -> NDArray[np.int32]:
@@ -191,14 +195,16 @@ class Routes:
         Indices count the entries of its buffer for receiving; an index equal to the number of
         entries marks a token without an output.
         """
-        pieces, sends, _, within = (part[self._received_runs(device)] for part in self._device_runs)
+        device_runs, sends, _, within = (
+            part[self._received_runs(device)] for part in self._device_runs
+        )
         rows, positions = self.target.device_shape
         receive = np.full((rows, positions), self.entries[1], np.int32)
         entry = self._slice_starts(self._pair_sizes(device)[1])[sends] + within
-        inside = _expand_ranges(pieces[:, 4])
-        row, token = pieces[:, 2] % rows, pieces[:, 3] % positions
-        receive[np.repeat(row, pieces[:, 4]), np.repeat(token, pieces[:, 4]) + inside] = (
-            np.repeat(entry, pieces[:, 4]) + inside
+        inside = _expand_ranges(device_runs[:, 4])
+        row, token = device_runs[:, 2] % rows, device_runs[:, 3] % positions
+        receive[np.repeat(row, device_runs[:, 4]), np.repeat(token, device_runs[:, 4]) + inside] = (
+            np.repeat(entry, device_runs[:, 4]) + inside
         )
         return receive
 
@@ -222,22 +228,22 @@ class Routes:
         For every other device: start and length of the slice sent there, its start in that device's
         buffer for receiving, and length of the slice received from there.
         """
-        pieces, _, receives, _ = self._device_runs
+        device_runs, _, receives, _ = self._device_runs
         sent, received = self._pair_sizes(device)
         before = slice(0, self._sent_runs(device).start)
-        there = self._sum_by_device(receives[before], pieces[before, 4])
+        there = self._sum_by_device(receives[before], device_runs[before, 4])
         return np.stack([self._slice_starts(sent), sent, there, received]).astype(np.int32)
 
     def _pair_sizes(self, device: int) -> tuple[Ints, Ints]:
         """Outputs that `device` sends to every other, and those that it receives, `[devices]`."""
-        pieces, sends, receives, _ = self._device_runs
+        device_runs, sends, receives, _ = self._device_runs
         out, into = self._sent_runs(device), self._received_runs(device)
-        return self._sum_by_device(receives[out], pieces[out, 4]), self._sum_by_device(
-            sends[into], pieces[into, 4]
+        return self._sum_by_device(receives[out], device_runs[out, 4]), self._sum_by_device(
+            sends[into], device_runs[into, 4]
         )
 
     def _sum_by_device(self, devices: Ints, lengths: Ints) -> Ints:
-        """Lengths of pieces by device."""
+        """Lengths of runs by device."""
         return np.bincount(devices, lengths, self.count).astype(np.int64)
 
     def _slice_starts(self, sizes: Ints) -> Ints:
@@ -247,12 +253,12 @@ class Routes:
         return np.arange(self.count) * self.capacity
 
     def _sent_runs(self, device: int) -> slice:
-        """Pieces that `device` sends."""
+        """Runs that `device` sends."""
         sends = self._device_runs[1]
         return slice(*np.searchsorted(sends, [device, device + 1]).tolist())
 
     def _received_runs(self, device: int) -> NDArray[np.intp]:
-        """Pieces that `device` receives."""
+        """Runs that `device` receives."""
         return np.flatnonzero(self._device_runs[2] == device)
 
 
@@ -286,10 +292,10 @@ def _cut_runs(runs: Ints, column: int, size: int) -> Ints:
     which, part = np.repeat(np.arange(len(runs)), parts), _expand_ranges(parts)
     begin = np.maximum(start[which], (start[which] // size + part) * size)
     end = np.minimum(start[which] + length[which], (start[which] // size + part + 1) * size)
-    pieces = runs[which]
-    pieces[:, [1, 3]] += (begin - start[which])[:, None]
-    pieces[:, 4] = end - begin
-    return pieces
+    device_runs = runs[which]
+    device_runs[:, [1, 3]] += (begin - start[which])[:, None]
+    device_runs[:, 4] = end - begin
+    return device_runs
 
 
 def _expand_ranges(lengths: Ints) -> Ints:

@@ -53,7 +53,7 @@ _DRAW_SPECS: Any = TokenDraw(*[cast(Any, PartitionSpec())] * 4)
 
 
 class DecodingState(NamedTuple):
-    """Answers on their way; arrays of columns are `[rows, columns]`.
+    """The state of answers that are being decoded; arrays of columns are `[rows, columns]`.
 
     Attributes:
         cache: keys and values of prompts and answers.
@@ -307,7 +307,7 @@ class DecodingPrograms:
     def _with_next(
         self, params: Any, hidden: jax.Array, draw: TokenDraw, greedy: bool, state: DecodingState
     ) -> DecodingState:
-        """The state with the next token of every answer that goes on.
+        """The state with the next token of every answer that has not ended.
 
         Args:
             hidden: `[rows, columns / shards, d_model]`, states of the newest tokens.

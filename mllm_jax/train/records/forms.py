@@ -1,4 +1,4 @@
-"""The forms of a run's records, by which readers know what is missing or unknown in a line."""
+"""The forms of a run's records, by which readers find missing and unknown fields of a line."""
 
 from __future__ import annotations
 

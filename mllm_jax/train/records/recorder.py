@@ -27,7 +27,7 @@ def name_by_process(name: str) -> str:
 
 
 class TaskRecorder:
-    """An `Observer` that keeps the time of every start and end; devices call it from their threads.
+    """An `Observer` that records the times of starts and ends; devices call it from their threads.
 
     Args:
         grid: grid of the step, which gives the stages of the devices.

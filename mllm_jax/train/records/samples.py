@@ -38,7 +38,7 @@ class SampleList:
         self._opened = ExitStack()
 
     def note_step(self, step: int, microbatches: Sequence[Microbatch]) -> None:
-        """Append a line for a step; a disk that takes none gets it later."""
+        """Append a line for a step; after a failed write it is written later."""
         if self._file is None:
             group = microbatches[0].stats.group
             self._file = self._opened.enter_context(self._open_file(group))

@@ -8,7 +8,7 @@ from mllm_jax.train.records.metrics import StepsReport, content_name, phase_name
 
 
 def report_scalars(report: StepsReport) -> dict[str, float]:
-    """Every figure that is known, by a name that says what it belongs to: `train/loss`."""
+    """Every known figure, by a name with its group: `train/loss`."""
     values = asdict(report)
     padding, imbalance = values.pop("padding"), values.pop("imbalance")
     aux, experts = values.pop("aux"), values.pop("experts")

@@ -69,7 +69,7 @@ class SkippedSamples:
             self._write_list(self.path, records_text(lines))
 
     def _write_list(self, path: Path, text: str, *, again: bool = False) -> None:
-        """Append to the list, or begin it again; a run goes on without it."""
+        """Append to the list, or begin it again; a failed write does not end the run."""
         try:
             if again:
                 write_atomically(path, text)

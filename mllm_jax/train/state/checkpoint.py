@@ -82,7 +82,7 @@ _Candidate = LocalSnapshot | RemoteCheckpoint | SavedCheckpoint
 
 @dataclass
 class Retention:
-    """Which checkpoints are kept when a new one is whole: Orbax' policy of preservation.
+    """The checkpoints that are kept when a new one is complete: Orbax' preservation policy.
 
     Attributes:
         keep: newest ones.
@@ -216,7 +216,7 @@ class CheckpointManager:
             self._manager.wait_until_finished()
 
     def close(self) -> None:
-        """Finish writing and release threads; a save that fails only now is told."""
+        """Finish writing and release threads; a save that fails only now is reported."""
         try:
             with nullcontext() if self._read_only else report_write_progress(self.directory):
                 self._manager.close()
@@ -244,7 +244,7 @@ class CheckpointManager:
     def _restore_candidates(
         self, step: int | None, memory: SnapshotMemory | None, remote: RemoteCheckpoints | None
     ) -> list[_Candidate]:
-        """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
+        """Restorable states, the newest first; of one step snapshot, checkpoint, copy."""
         copies = remote.checkpoints if remote is not None else []
         in_memory = memory.list_snapshots() if memory is not None and step is None else []
         every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
@@ -257,7 +257,7 @@ class CheckpointManager:
         reasons: list[tuple[_Candidate, str]],
         remote: RemoteCheckpoints | None,
     ) -> None:
-        """Raise if checkpoints were there, or one was asked for, and none could be restored."""
+        """Raise if there were checkpoints, or one was requested, and none could be restored."""
         if step is not None:
             others = {
                 *self.steps,
@@ -349,7 +349,7 @@ class CheckpointManager:
     def _read_arrays(
         self, step: int, target: Any, config: dict[str, Any]
     ) -> tuple[ReplicaReads, Any]:
-        """What this process reads of the arrays, and their values."""
+        """The parts of the arrays that this process reads, and their values."""
         shapes = _stored_shapes(self.directory / str(step))
         where = f"checkpoint {self.directory / str(step)}"
         check_same_model(where, shapes, target, self._regrouping, config)

@@ -131,7 +131,7 @@ def damaged_blocks(
 
 
 def leaves_of(folder: Path, blocks: Collection[FileBlock]) -> list[str]:
-    """Names of the leaves that lie in one of `blocks` in part.
+    """Names of the leaves that have bytes in one of `blocks`.
 
     Raises:
         ChecksumError: the tree of keys cannot be read.
@@ -170,7 +170,7 @@ def leaf_extents(folder: Path) -> dict[str, list[Extent]]:
 def _tree_entries(
     base: ts.KvStore, node: dict[str, Any], prefix: bytes = b""
 ) -> Iterator[tuple[bytes, str]]:
-    """Key and place of every value that is not kept in the tree itself."""
+    """Key and file of every value that is not stored in the tree itself."""
     if "location" not in node:
         return
     for entry in ts.ocdbt.dump(base, node["location"]).result()["entries"]:

@@ -1,4 +1,4 @@
-"""Whether what was saved belongs to the model that runs."""
+"""Checks that a saved state belongs to the present model."""
 
 from __future__ import annotations
 

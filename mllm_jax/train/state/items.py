@@ -26,7 +26,7 @@ _UNTRIED = "coroutine 'async_serialize_from_host"
 
 
 class DrainingArrayHandler(ocp.type_handlers.ArrayHandler):
-    """Arrays whose reads end before an error of one of them is told.
+    """A handler that reports an error of one array after the reads of all have ended.
 
     Orbax closes the event loop at the first error. Reads under way would then complain one by one,
     hundreds of them, when they end.
@@ -57,7 +57,7 @@ async def _ended(reads: Awaitable[T]) -> T:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a message is no echo, by another task of Orbax, of a reported failure."""
+    """Whether a message is new, not a repetition of a failure by another task of Orbax."""
     return not (
         "exception was never retrieved" in record.getMessage() and "orbax" in record.getMessage()
     )
@@ -96,7 +96,7 @@ class JsonHandler(ocp.JsonCheckpointHandler):
 
 @dataclass
 class _ChecksummedWrites:
-    """Writes of this process, and then the checksums of what they have written."""
+    """Writes of this process, followed by checksums of the written files."""
 
     writes: Sequence[ocp.future.Future]
     folder: Path

@@ -38,7 +38,7 @@ def build_optimizer(
     frozen: FrozenParameters = NOTHING_FROZEN,
     bias_rate: float = 0.0,
 ) -> optax.GradientTransformation:
-    """The configured optimizer for the parameters that lie as `layouts` says and have gradients.
+    """The configured optimizer for the parameters with gradients, whose layouts are `layouts`.
 
     Args:
         config: section `train`.
@@ -199,7 +199,7 @@ def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTran
 def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTransformation:
     """Replace every matrix by its nearest semi-orthogonal one, scaled like an Adam update.
 
-    Each matrix is orthogonalized once in the cluster, by one of the ranks that have it or a piece
+    Each matrix is orthogonalized once in the cluster, by one of the ranks that have it or a block
     of it; see `_orthogonalize_shared`. The scale is 0.2 sqrt(max(rows, columns)): Liu et al., "Muon
     is scalable for LLM training" (2025), section 2.2.
     """
@@ -222,13 +222,13 @@ def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTrans
 
 @dataclass(frozen=True)
 class _MatrixKind:
-    """What matrices have in common that are orthogonalized together.
+    """The properties that matrices share which are orthogonalized together.
 
     Attributes:
-        shape: rows and columns of a rank's piece; whole matrices have no more rows than columns.
+        shape: rows and columns of a rank's block; whole matrices have no more rows than columns.
         rows: grid axes that share the rows of a matrix.
         columns: grid axes that share its columns.
-        replicas: grid axes along which ranks have the same pieces.
+        replicas: grid axes along which ranks have the same blocks.
     """
 
     shape: tuple[int, int]
@@ -239,7 +239,7 @@ class _MatrixKind:
 
 @dataclass(frozen=True)
 class _MatrixStack:
-    """How a rank's shard of a parameter is a stack of pieces of matrices.
+    """How a rank's shard of a parameter is a stack of blocks of matrices.
 
     Layers and experts have matrices of their own. The model width is one side, all other dimensions
     together are the other; in which order ranks share these does not matter, as orthogonalization
@@ -261,7 +261,7 @@ class _MatrixStack:
 
     @classmethod
     def from_shard(cls, x: jax.Array, layout: ParameterSharding) -> _MatrixStack:
-        """Of the shard `x` of a parameter that lies as `layout` says."""
+        """Make it for the shard `x` of a parameter with this layout."""
         rank = {"stack": 0, "model": 1}
         roles = [muon_role(name) for name in layout.axes]
         order = tuple(sorted(range(x.ndim), key=lambda dim: rank.get(roles[dim] or "", 2)))
@@ -279,14 +279,14 @@ class _MatrixStack:
         return cls(order, front, stacks, flipped, _MatrixKind(shape, *axes, layout.replicated))
 
     def to_matrices(self, x: jax.Array) -> jax.Array:
-        """The shard as `[pieces, rows, columns]`."""
+        """The shard as `[blocks, rows, columns]`."""
         width, *others = self.front[self.stacks :]
         flat = jnp.transpose(x, self.order).reshape(-1, width, math.prod(others))
         return flat.mT if self.flipped else flat
 
-    def from_matrices(self, pieces: jax.Array) -> jax.Array:
+    def from_matrices(self, blocks: jax.Array) -> jax.Array:
         """The inverse of `matrices`."""
-        flat = pieces.mT if self.flipped else pieces
+        flat = blocks.mT if self.flipped else blocks
         return jnp.transpose(flat.reshape(self.front), np.argsort(self.order).tolist())
 
 
@@ -316,8 +316,8 @@ def _by_kind(
     return out
 
 
-def _orthogonalize_shared(pieces: jax.Array, kind: _MatrixKind, iterations: int) -> jax.Array:
-    """Orthogonalize matrices of which every rank has a piece, `[n, rows, columns]`.
+def _orthogonalize_shared(blocks: jax.Array, kind: _MatrixKind, iterations: int) -> jax.Array:
+    """Orthogonalize matrices of which every rank has a block, `[n, rows, columns]`.
 
     Replicas share the matrices out, and the ranks that share those of a replica give each of them
     whole to one of them, by an all-to-all; results go back likewise. A rank never holds more than
@@ -326,8 +326,8 @@ def _orthogonalize_shared(pieces: jax.Array, kind: _MatrixKind, iterations: int)
         rank 0   a0 b0 c0 d0        a0 a1 b0 b1        A0 B0 C0 D0
         rank 1   a1 b1 c1 d1   ->   c0 c1 d0 d1   ->   A1 B1 C1 D1
     """
-    count = pieces.shape[0]
-    mine = shard_slice(_pad_to_multiple(pieces, axis_size(kind.replicas)), kind.replicas, dim=0)
+    count = blocks.shape[0]
+    mine = shard_slice(_pad_to_multiple(blocks, axis_size(kind.replicas)), kind.replicas, dim=0)
     share, sides = mine.shape[0], ((1, kind.rows), (2, kind.columns))
     padded = _pad_to_multiple(mine, axis_size((*kind.rows, *kind.columns)))
     for dim, axes in sides:

@@ -91,7 +91,7 @@ def start_from(
 
 @dataclass(frozen=True)
 class FirstAdapters:
-    """Adapters that training begins with, and what trained in full beside them.
+    """Adapters that training begins with, and parameters that were trained in full with them.
 
     Attributes:
         folder: their folder, in PEFT's format.
@@ -262,7 +262,7 @@ def _rules_by_path(
 
 
 def _keeps_initial_value(path: tuple[Any, ...]) -> bool:
-    """Whether a parameter begins as the model makes it, whatever the release."""
+    """Whether a parameter keeps its initial value in spite of a release."""
     return is_load(path) or path[-1].key in ADAPTERS
 
 

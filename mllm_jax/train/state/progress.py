@@ -1,4 +1,4 @@
-"""The progress of a run, as kept in checkpoints."""
+"""The progress of a run, as stored in checkpoints."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _spans_processes(leaf: jax.ShapeDtypeStruct) -> bool:
 
 @dataclass(frozen=True)
 class ReplicaReads:
-    """What each process reads of a state.
+    """The leaves of a state that each process reads.
 
     Attributes:
         target: tree of `jax.ShapeDtypeStruct`, as the devices are to hold it.
@@ -130,7 +130,7 @@ class ReplicaReads:
 
     @property
     def local_target(self) -> Any:
-        """What this process reads: placeholders stand for what it does not."""
+        """The leaves that this process reads, with placeholders for all others."""
 
         def leaf(path: Any, target: jax.ShapeDtypeStruct) -> Any:
             shared_leaf = self.shared.get(leaf_name(path))
@@ -141,7 +141,7 @@ class ReplicaReads:
         return jax.tree_util.tree_map_with_path(leaf, self.target)
 
     def send_to_all(self, read: Any) -> Any:
-        """The state on all devices, of what each process has read; all call it together."""
+        """Send the leaves that each process has read to all devices; all processes call it."""
         if not self.shared:
             return read
         paths, tree = jax.tree_util.tree_flatten_with_path(read, is_leaf=_is_placeholder)

@@ -1,4 +1,4 @@
-"""Checkpoints as they lie on disk: whether they are whole, and their parameters leaf by leaf."""
+"""Checkpoints on disk: whether they are complete, and their parameters leaf by leaf."""
 
 from __future__ import annotations
 

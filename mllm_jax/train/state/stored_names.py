@@ -26,7 +26,7 @@ class StoredNames:
     """The names of a model's modules in files.
 
     Attributes:
-        backbone: name of the module that lies in files under its own name; none renames nothing.
+        backbone: name of the module that has its own name in files; none renames nothing.
         others: names of all other modules.
     """
 
@@ -39,7 +39,7 @@ class StoredNames:
         return cls(model.backbone, frozenset(model.modules) - {model.backbone})
 
     def on_disk(self, name: str) -> str:
-        """The dotted name in files of a module, or of what lies in it: `encoders.vision.norm`."""
+        """The dotted name in files of a module or of its parts: `encoders.vision.norm`."""
         return module_key(name, self.backbone)
 
     def of_disk(self, stored: str) -> str:

@@ -269,7 +269,7 @@ def _place_by_slot(
 
 
 def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
-    """Rows of all processes, given the number that this one holds."""
+    """Rows of all processes, given the number of rows of this one."""
     return local * degree // len(_addressable_rows(rows, degree))
 
 
@@ -291,7 +291,7 @@ def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
 
 
 def _independent_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
-    """Rows of independent microbatches that lie on this process, by module."""
+    """Rows of independent microbatches on this process, by module."""
     rows_here = _rows_by_process(step, rows)[jax.process_index()]
     return {name: sorted(numbers) for name, numbers in rows_here.items()}
 

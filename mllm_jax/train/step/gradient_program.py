@@ -1,4 +1,4 @@
-"""Programs for the loss and gradients of a step: one protocol, and a class for each way to run.
+"""Programs for the loss and gradients of a step: a protocol, and its implementations.
 
 ::
 
@@ -67,7 +67,7 @@ class StageAssignment:
 
 @dataclass(frozen=True)
 class PlacedSchedule:
-    """The schedule of a step, as its batch carries it.
+    """The schedule of a step, which is part of its batch.
 
     Attributes:
         arrays: what the executor reads; None without stages.

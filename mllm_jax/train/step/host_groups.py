@@ -1,4 +1,4 @@
-"""What processes exchange about a step where groups of them balance by themselves.
+"""The exchange about a step between groups of processes that balance by themselves.
 
 Each process then knows the media of its group alone. All of them run one program and one
 schedule, and join in the same collectives, so that these follow the media of all groups.
@@ -19,7 +19,7 @@ def _return_unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class HostGroupExchange:
-    """How the groups tell each other; called in the same order on all processes.
+    """The exchanges between groups; called in the same order on all processes.
 
     Attributes:
         gather_consumers: from the consumers of independent microbatches with the media of this

@@ -100,7 +100,7 @@ def _plan_schedule(
     groups: HostGroupExchange,
     entries: Mapping[str, Sequence[int]],
 ) -> tuple[PlacedSchedule, dict[str, IndependentMicrobatches]]:
-    """The schedule of the step, and by bucket the microbatches that its media lie in.
+    """The schedule of the step, and by bucket the microbatches of its media.
 
     Args:
         entries: by bucket, entries of a row on each further axis of its media.

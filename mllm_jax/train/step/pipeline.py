@@ -206,7 +206,7 @@ class PipelineProgram(GradientProgram):
 
     @cached_property
     def carried_specs(self) -> dict[str, PartitionSpec]:
-        """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
+        """Layouts of outputs for the next step, `[stages * slots, rows, outputs, d_decoder]`."""
         stage = self.grid.backbone.stage or None
         views = {
             name: self.views[name] for name, module in self.bounds.modules.items() if module.carried
@@ -250,7 +250,7 @@ class PipelineProgram(GradientProgram):
         return InstructionTable(by_stage, shared, shared, pairs)
 
     def _assign_stages(self, name: str, module: LoweredModule) -> StageAssignment:
-        """How the microbatches of a source lie on the stages."""
+        """The assignment of a source's microbatches to stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
         order = np.full((self.grid.backbone.degree_of(pipelines), slots), -1)
         for number, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
@@ -319,7 +319,7 @@ class PipelineProgram(GradientProgram):
         return params | {self.model.backbone: backbone | {"layers": layers}}
 
     def _scatter_gradients(self, grads: Any, gathered: Any) -> Any:
-        """Shards that lie and are typed as the parameters."""
+        """Shards with the layouts and types of the parameters."""
 
         def leaf(g: jax.Array, p: jax.Array, layout: ParameterSharding) -> jax.Array:
             g = g.reshape(p.shape)

@@ -164,7 +164,7 @@ class TrainStep:
         return [*self.mesh.devices.flat]
 
     def layouts(self, specs: Any) -> Any:
-        """How arrays lie on the devices, from a tree of their specs."""
+        """Shardings of arrays on the devices, from a tree of their specs."""
         return named_shardings(self.mesh, specs)
 
     def map_shards(
@@ -184,7 +184,7 @@ class TrainStep:
     def shard_over_mesh(
         self, body: Callable[..., Any], specs: Any, out_specs: Any
     ) -> Callable[..., Any]:
-        """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
+        """`body(tree, batch)` over the mesh; `tree` is sharded by `specs`, the batch by rows."""
 
         def run(tree: Any, batch: Batch) -> Any:
             in_specs = specs, self.program.layout.specs(batch)

@@ -31,7 +31,7 @@ CLOSING = 60.0
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What a dashboard is sent of a run.
+    """The description of a run that a dashboard receives.
 
     Attributes:
         name: name of the run.
@@ -62,10 +62,10 @@ class DashboardRun(Protocol):
     """A run in a service."""
 
     def log_values(self, step: int, values: Mapping[str, float]) -> None:
-        """Keep the values of a step. Raises what the service's package raises."""
+        """Store the values of a step. Raises what the service's package raises."""
 
     def close(self, *, done: bool) -> None:
-        """Send what is left; `done` says whether the run has taken all of its steps."""
+        """Send the remaining values; `done` says whether the run has taken all of its steps."""
 
 
 class DashboardSink:

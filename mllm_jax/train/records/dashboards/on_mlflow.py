@@ -24,7 +24,7 @@ _OTHER = re.compile(r"[^\w\-. :/]")
 
 
 class MlflowBoard:
-    """See `DashboardRun`; a resumed run goes on in the run of the same identity.
+    """See `DashboardRun`; a resumed run continues the run of the same identity.
 
     Raises:
         mlflow.exceptions.MlflowException: the service does not take the run.

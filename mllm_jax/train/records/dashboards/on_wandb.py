@@ -43,7 +43,7 @@ def check_login() -> None:
 
 
 class WandbBoard:
-    """See `DashboardRun`; a resumed run goes on in the run of the same identity.
+    """See `DashboardRun`; a resumed run continues the run of the same identity.
 
     Neither the command, the machine's environment, its code nor its console are sent.
 

@@ -16,7 +16,7 @@ from mllm_jax.train.records.dashboards.dashboard import DashboardRun, DashboardS
 
 
 def check_loggers(config: RunConfig) -> None:
-    """Check that the packages of `run.loggers` are there, and that none will ask for credentials.
+    """Check that the packages of `run.loggers` are installed and will not ask for credentials.
 
     Raises:
         RunError: some are not installed, or have no credentials where they need them.

@@ -62,7 +62,7 @@ def copying_checkpoints(remote: RemoteCheckpoints | None, newest: int) -> Iterat
 
 
 def copy_records(remote: RemoteCheckpoints | None) -> None:
-    """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
+    """Copy the records of an ended run to its copies of checkpoints; a failure is logged."""
     if remote is not None and not current_peers().index:
         with current_peers().noting_activity(
             "copying the records of the run", limited=False, key=KEY
@@ -104,13 +104,13 @@ class _CheckpointCopier:
         self._thread.start()
 
     def finish_copies(self) -> None:
-        """Wait for the copies of what is saved."""
+        """Wait for the copies of saved checkpoints."""
         self._over.set()
         with current_peers().noting_activity("copying the last checkpoint", limited=False, key=KEY):
             self._thread.join()
 
     def stop_copying(self) -> None:
-        """End without waiting; tell of the newest checkpoint, if it has no copy yet."""
+        """End without waiting; log the newest checkpoint if it has no copy yet."""
         self._over.set()
         newest = steps_in(self._run)[-1:]
         if not self._copied.issuperset(newest):
@@ -121,7 +121,7 @@ class _CheckpointCopier:
             )
 
     def _begin_now(self, *, go_back: bool) -> None:
-        """Begin before the first step, so that what the run has left is never taken up again."""
+        """Begin before the first step, so that copies of an abandoned course are never restored."""
         try:
             with current_peers().noting_activity("setting copies aside", limited=False, key=KEY):
                 self._prepare_store()
@@ -131,7 +131,7 @@ class _CheckpointCopier:
             self._warn_once("no checkpoint is copied to %s yet: %s; training goes on", error)
 
     def _prepare_store(self) -> None:
-        """Set aside what the run has left, and see what is copied already.
+        """Set aside copies of an abandoned course, and list the existing copies.
 
         A place that was out of reach as the run started is first seen here.
 
@@ -154,7 +154,7 @@ class _CheckpointCopier:
         self._begun = True
 
     def _wait_for_first(self) -> None:
-        """Wait till process 0 has set aside what the run has left."""
+        """Wait until process 0 has set aside copies of an abandoned course."""
         until = time.monotonic() + self._store.retry_seconds
         while left := self._store.steps_of_other_starts(self._newest, self._start):
             if time.monotonic() > until:
@@ -163,7 +163,7 @@ class _CheckpointCopier:
             time.sleep(POLL_SECONDS)
 
     def _go_on(self) -> None:
-        """Copy till all is over; whatever goes wrong in a look is told, and the next one comes."""
+        """Copy until the end of training; an error is logged, and the next pass tries again."""
         over = done = False
         while not (over and done):
             over, done = self._over.wait(POLL_SECONDS), True
@@ -192,7 +192,7 @@ class _CheckpointCopier:
         ]
 
     def _tell_lost(self, steps: list[int]) -> None:
-        """Tell of the first checkpoint that is not here any more, and has no copy."""
+        """Log the first checkpoint that was deleted here and has no copy."""
         self._seen.update(steps)
         if lost := sorted(self._seen - self._copied - {*steps}):
             self._warn_once(
@@ -202,7 +202,7 @@ class _CheckpointCopier:
             )
 
     def _copy_checkpoint(self, step: int) -> None:
-        """Copy a checkpoint; a failure is told once, and tried again later."""
+        """Copy a checkpoint; a failure is logged once, and the copy is tried again later."""
         try:
             self._prepare_store()
             if step in self._copied:
@@ -250,7 +250,7 @@ class _CheckpointCopier:
         self._retained_steps = steps
 
     def _warn_once(self, text: str, why: object) -> None:
-        """Warn of what may happen at every look once."""
+        """Warn once of a problem that may recur at every pass."""
         if text not in self._logged_messages:
             self._logged_messages.add(text)
             logger.warning(text, self._store, why)

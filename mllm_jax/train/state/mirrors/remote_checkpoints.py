@@ -1,4 +1,4 @@
-"""What is fetched from the place of a run's copies.
+"""Checkpoints that are fetched from the place of a run's copies.
 
 A start of a run takes the newest of its snapshots, its checkpoints and their copies that is whole
 (`CheckpointManager.restore_latest`); a copy is fetched into the run's folder once its turn has
@@ -127,7 +127,7 @@ class RemoteCheckpoints:
         return [*self._copies]
 
     def _of_first(self, what: str, action: Callable[[], Any]) -> tuple[Any, str]:
-        """What process 0 finds, and why it could not; an error of the store is kept by all."""
+        """The result of process 0, or its error, which all processes store."""
         answer = None
         if current_peers().index == 0:
             with current_peers().noting_activity(what, limited=False, key=KEY):
@@ -139,7 +139,7 @@ class RemoteCheckpoints:
 
 
 def _try_action(action: Callable[[], Any]) -> tuple[Any, str, str]:
-    """What an action gives, why it has failed, and the name of an error that may pass."""
+    """The result of an action, the reason of its failure, and the name of a transient error."""
     try:
         return action(), "", ""
     except CheckpointDamageError as error:

@@ -1,4 +1,4 @@
-"""The place of a run's copies, and what lies there.
+"""The place of a run's copies, and its files.
 
 A checkpoint is copied beside training as soon as it is whole in the run's folder::
 
@@ -136,7 +136,7 @@ class MirrorStore:
             self._system.pipe_file(f"{self._base}/{folder.name}-{process}-of-{count}.json", note)
 
     def put_records(self, run: Path) -> None:
-        """Copy the records that a run's folder has; they are small.
+        """Copy the records in a run's folder, which are small.
 
         Raises:
             StorageError: the place takes no files, or a record cannot be read.
@@ -233,7 +233,7 @@ class MirrorStore:
             self._system.rm(self._base)
 
     def check_same(self, run: Path, copies: Sequence[CheckpointMirror]) -> None:
-        """Check that copies are of a run; a run without a past goes on with theirs.
+        """Check that copies belong to a run; a new run takes over their identity.
 
         Raises:
             RunError: they are of another one.
@@ -252,7 +252,7 @@ class MirrorStore:
 
     @contextmanager
     def _asking_file_system(self) -> Iterator[None]:
-        """Context in which the file system is asked."""
+        """Context for calls of the file system."""
         try:
             yield
         except StorageError:
