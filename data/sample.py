@@ -50,7 +50,8 @@ class MediumLengths:
 
     Attributes:
         count: number of input positions; of a text, its tokens with those of the media in it.
-        grid: its outputs, of media that have several rows or times.
+        grid: its outputs, of media that have several rows or times; None for others. The grid of
+            any medium is that of `data.rows.spec.MediaRowSpec.grid_of`, which alone reads this.
         entries: number of entries on each further axis that the medium has, in the order of
             `data.rows.spec.RowSpec.axes`: say, of edges between positions.
     """

@@ -294,11 +294,12 @@ class Processor:
                 f"medium {number} of {encoder} was measured as {measured.count} positions but "
                 f"holds {len(medium.inputs)}",
             )
-        if medium.grid is not None and medium.grid != measured.grid:
+        found, expected_grid = map(self.media[encoder].grid_of, (medium.lengths, measured))
+        if found != expected_grid:
             raise LengthError(
                 sample.name,
-                f"medium {number} of {encoder} was measured as {measured.grid} of outputs but has "
-                f"{medium.grid}",
+                f"medium {number} of {encoder} was measured as {expected_grid} of outputs but has "
+                f"{found}",
             )
         if medium.entries != measured.entries:
             raise LengthError(

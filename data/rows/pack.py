@@ -152,7 +152,7 @@ def read_medium(
         place = first if array.axis == "medium" else slice(first, first + shape[0])
         values = arrays[name][row, place]
         values_of[name] = values - firsts[array.offset] if array.offset else values
-    return medium_of_arrays(spec, values_of, lengths)
+    return medium_of_arrays(values_of, lengths)
 
 
 # ---- from host to host ---------------------------------------------------------------------------
@@ -177,4 +177,4 @@ def medium_of(spec: MediaRowSpec, words: Words, lengths: MediumLengths) -> Proce
     values_of = {
         name: part.view(array.dtype).reshape(shape) for (name, (array, shape)), part in parts
     }
-    return medium_of_arrays(spec, values_of, lengths)
+    return medium_of_arrays(values_of, lengths)

@@ -293,16 +293,14 @@ def blank(spec: MediaRowSpec, lengths: MediumLengths) -> ProcessedMedium:
         name: np.full(shape, array.blank, array.dtype)
         for name, (array, shape) in shapes(spec, lengths).items()
     }
-    return medium_of_arrays(spec, arrays, lengths)
+    return medium_of_arrays(arrays, lengths)
 
 
-def medium_of_arrays(
-    spec: MediaRowSpec, arrays: Mapping[str, NDArray[Any]], lengths: MediumLengths
-) -> ProcessedMedium:
+def medium_of_arrays(arrays: Mapping[str, NDArray[Any]], lengths: MediumLengths) -> ProcessedMedium:
     """The medium of such arrays."""
-    more, grid = dict(arrays), lengths.grid if spec.is_gridded else None
+    more = dict(arrays)
     inputs, positions = more.pop("inputs"), more.pop("positions")
-    return ProcessedMedium(inputs, positions, more, grid, lengths.entries)
+    return ProcessedMedium(inputs, positions, more, lengths.grid, lengths.entries)
 
 
 def shapes(

@@ -135,23 +135,29 @@ class ImageRowSpec(MediaRowSpec):
         """Tiles of an image, or frames of a video, which attend each to itself alone."""
         return 1 if self.tiling is None else inputs // (self.tiling.tile_outputs * self.reduction)
 
+    def grid_of(self, lengths: MediumLengths) -> Grid:
+        """Grid of an image's outputs; a tiled one without a grid is only seen whole."""
+        if self.tiling is not None and lengths.grid is None:
+            return NO_TILES
+        return super().grid_of(lengths)
+
     def merge_runs(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
         """The places where an image's outputs are merged, see `MediaRowSpec.merge_runs`."""
         if self.tiling is None:
             return super().merge_runs(lengths)
-        return runs_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
+        return runs_of(self.tiling.tile_outputs, self.grid_of(lengths))
 
     def merged_outputs(self, lengths: MediumLengths) -> int:
         """Outputs of an image that are merged."""
         if self.tiling is None:
             return super().merged_outputs(lengths)
-        return outputs_in_text(self.tiling.tile_outputs, lengths.grid or NO_TILES)
+        return outputs_in_text(self.tiling.tile_outputs, self.grid_of(lengths))
 
     def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
         """The tokens of an image: `placeholder` where its outputs are merged, and newlines."""
         if self.tiling is None or self.newline is None:
             return super().in_text(lengths, placeholder)
-        tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
+        tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, self.grid_of(lengths))
         for _, first, count in self.merge_runs(lengths):
             tokens[first : first + count] = [placeholder] * count
         return tokens

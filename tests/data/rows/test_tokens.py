@@ -16,9 +16,9 @@ from data.media.image.row_spec import ImageRowSpec
 from data.planning.layout import SamplePlacement
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, read_medium, write_medium
-from data.rows.spec import ArraySpec
+from data.rows.spec import ArraySpec, MediaRowSpec
 from data.rows.tokens import TextSpan, TokenSpec, sequential, text_spans
-from data.sample import Grid, MediumLengths
+from data.sample import NO_TILES, Grid, MediumLengths
 from mllm_jax.models.short_form import BACKBONE
 from tests.data.loading.test_assemble import first_step
 from tests.data.media.tiled import TILED
@@ -83,6 +83,18 @@ def test_spans_are_those_of_outputs_that_are_merged() -> None:
     assert clip == TextSpan(
         40, own["audio"].outputs(8), Grid(1, 1, own["audio"].outputs(8)), "audio"
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "grid"),
+    [(VISION, Grid(1, 1, 4)), (AUDIO, Grid(1, 1, AUDIO.outputs(16))), (TILED, NO_TILES)],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_every_medium_has_a_grid(spec: MediaRowSpec, grid: Grid) -> None:
+    """One that is listed, or else one row; of tiles, that of an image which is seen whole."""
+    count = 4 * VISION.reduction if spec is VISION else 16
+    assert spec.grid_of(MediumLengths(count)) == grid
+    assert spec.grid_of(MediumLengths(count, Grid(2, 1, 2, 0.5))) == Grid(2, 1, 2, 0.5)
 
 
 def test_rows_of_samples_have_the_positions_of_their_lengths(
