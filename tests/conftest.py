@@ -38,6 +38,7 @@ COMPILE_FAST = (
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
     config.add_cleanup(caches.remove)
+    gc.set_threshold(50_000, 20, 50)  # seldom: collecting tests and tracing set off many
     if "not slow" in config.getoption("markexpr"):
         settings.load_profile("mllm_jax quick")
     if config.getoption("markexpr") != "gpu":
@@ -47,10 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage, which tracing sets off often, seldom and without what was imported."""
+    """Leave what was imported out of the collections of garbage that tracing sets off."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -223,7 +223,14 @@ def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
         return right(outputs, **how) * 1.01
 
     monkeypatch.setattr(merge, name, wrong)
-    result = verify.verify_plans(small_config(data__balance=balance, parallel__exchange=exchange))
+    config = small_config(
+        model__encoders={"vision": VALUES["model"]["encoders"]["vision"]},
+        parallel__encoders={"vision": {"data": 4}},
+        data__budgets={"tokens": 64, "segments": 8, "vision": 64},
+        data__balance=balance,
+        parallel__exchange=exchange,
+    )
+    result = verify.verify_plans(config)
     assert not result.ok
     assert result.to_json()["ok"] is False
 

@@ -80,6 +80,7 @@ TEXT = SMALL | {
     "model__encoders": {},
     "parallel__encoders": {},
     "data__budgets": {"tokens": 256, "segments": 8},
+    "parallel__overlap": "off",
 }
 TPU, GPU = CompileTarget.parse("tpu:v5p:2x2x1"), CompileTarget.parse("gpu:h100:1x4")
 
@@ -102,11 +103,16 @@ def on_devices(shapes: Any) -> Any:
 # ---- what is compiled ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("balance", ["none", "per_phase"])
 @pytest.mark.parametrize(
-    "changes",
-    [{}, MODEL | PIPELINED, MODEL | PIPELINED | FROZEN],
-    ids=["plain", "pipelined", "works_ahead"],
+    ("changes", "balance"),
+    [
+        pytest.param({}, "none", id="plain"),
+        pytest.param({}, "per_phase", id="plain, balanced", marks=pytest.mark.slow),
+        pytest.param(MODEL | PIPELINED, "none", id="pipelined", marks=pytest.mark.slow),
+        pytest.param(MODEL | PIPELINED, "per_phase", id="pipelined, balanced"),
+        pytest.param(MODEL | PIPELINED | FROZEN, "none", id="works ahead", marks=pytest.mark.slow),
+        pytest.param(MODEL | PIPELINED | FROZEN, "per_phase", id="works ahead, balanced"),
+    ],
 )
 def test_the_batch_is_what_training_makes(
     small_config: Make, changes: dict[str, Any], balance: str

@@ -84,7 +84,11 @@ def test_every_error_that_is_told_is_where_it_is_looked_for() -> None:
     assert exit_code_of(ValueError()) is None
 
 
-def test_the_start_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program that takes a small part of the time of `launch.py`."""
+    program = tmp_path / "launch.py"
+    program.write_text("import asyncio, email.message, unittest.mock, urllib.request")
+    monkeypatch.setattr("benchmarks.startup.LAUNCH", program)
     monkeypatch.setattr("benchmarks.startup.TURNS", 1)
     rows = bench_startup(config())
     assert [row["command"] for row in rows] == ["help", "a misspelt key", "config"]

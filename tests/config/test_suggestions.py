@@ -108,7 +108,7 @@ def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
     return {key: chosen[key] for key in kept}
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(settings_of_a_run(), st.randoms(use_true_random=False))
 def test_what_is_suggested_is_accepted(changes: dict[str, Any], random: Random) -> None:
     """The first choices of all problems, and any choice with the first ones of the others."""

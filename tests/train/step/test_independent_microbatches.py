@@ -191,11 +191,13 @@ def test_one_program_equals_one_device_at_every_load(load: int | str) -> None:
     equals_one_device(load, step(), compiled())
 
 
-@pytest.mark.parametrize("load", [pytest.param(1, marks=pytest.mark.slow), 4])
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [1, 4])
 def test_several_own_microbatches_for_one_of_the_decoder(load: int) -> None:
     equals_one_device(load, step(SMALL), compiled(small=True))
 
 
+@pytest.mark.slow
 def test_full_tables_hold_what_no_schedule_of_the_load_does() -> None:
     """Each microbatch then has encoder microbatches of its own; the program stays the same."""
     equals_one_device(4, step(replace(SMALL, most=())), compiled(small=True))

@@ -123,7 +123,7 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
                 "vision": ParallelPlan(data=2, tensor=2),
             },
             (2, 1),
-            "layer",
+            "none",
             {},
         ),
         pytest.param(
