@@ -236,7 +236,7 @@ class DecoderConfig(ModuleConfig):
             ValueError: `vocab` has not been set from the tokenizer yet.
         """
         if self.vocab is None:
-            raise ValueError("decoder.vocab is null: set it to the tokenizer's size")
+            raise ValueError("vocab is null: set it to the tokenizer's size")
         return self.vocab
 
     @property

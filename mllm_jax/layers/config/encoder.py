@@ -23,12 +23,12 @@ FRAMES = 3000
 
 
 class ConnectorConfig(Section):
-    """Encoder outputs to the decoder's width.
+    """Outputs of an encoder to the width of the backbone.
 
     Args:
         kind: `mlp` (stack, Linear, activation, Linear), `linear` (stack, Linear), `average`
             (the mean of what a stack would join, then the encoder's last norm, then Linear).
-        hidden: width between the two linear layers of `mlp`; None = the decoder's `d_model`.
+        hidden: width between the two linear layers of `mlp`; None = the backbone's `d_model`.
         activation: between the two linear layers of `mlp`.
         bias: whether the linear layers have biases.
         stack: consecutive encoder outputs joined into one; for images `(rows, columns)` of a
@@ -66,9 +66,9 @@ class EncoderConfig(ModuleConfig):
             buckets share the parameters; each has a plan, a budget and rows of its own, by its
             name. `auto` for one of two: every step cuts where both together take the fewest seconds
             on `schedule.hardware`. An encoder without `buckets` has one, of the encoder's name.
-        deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
+        deepstack: numbers of layers, from 1, whose outputs go to the backbone as well: each through
             a norm and a connector of its own, to be added at the medium's tokens after the
-            decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
+            backbone's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
         remat: values that the backward of this encoder recomputes, one of `none`, `layer` and
             `full`; null: as `model.remat` says.
     """

@@ -47,7 +47,7 @@ def model_flops(
         config: configuration of the model.
         lengths: segment lengths of the backbone and of every bucket in input positions, e.g.
             `[90, 38]` of the backbone and `[64]` of `vision`.
-        frozen: parts that do not train; gradients go through a frozen decoder to its inputs, and
+        frozen: parts that do not train; gradients go through a frozen backbone to its inputs, and
             into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
@@ -106,7 +106,7 @@ class WorkParts:
     Attributes:
         start: FLOPs before the layers (an encoder's patches or convolutions).
         layer: FLOPs of one layer, the mean of a period.
-        end: after the layers (the decoder's head, an encoder's connector).
+        end: after the layers (the head of the vocabulary, or connectors).
         layer_adapters, end_adapters: fraction of the products with parameters that adapters make.
     """
 
