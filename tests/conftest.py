@@ -23,7 +23,7 @@ from mllm_jax.train.state.progress import Progress
 from tests.configs import CHANGES, config
 from tests.train.runs import first_states
 
-pytest_plugins = ["tests.session.order"]
+pytest_plugins = ["tests.session.order", "tests.session.rooms"]
 
 #: Programs of tests run a few times at most, so that compiling them fast counts for more than their
 #: speed, here and in the processes that tests start.
