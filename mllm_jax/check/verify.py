@@ -243,13 +243,13 @@ def make_gradient_function(
             [b if single_device else select_rows(b, chosen) for b in microbatches], step
         )
 
-    own_batch = placed_batch(microbatches)
+    first_batch = placed_batch(microbatches)
     programs: list[Any] = []
 
     def run(
         params: Any, microbatches: Sequence[PackedBatch] | None = None
     ) -> tuple[np.ndarray, Any]:
-        batch = own_batch if microbatches is None else placed_batch(microbatches)
+        batch = first_batch if microbatches is None else placed_batch(microbatches)
         placed = jax.tree.map(
             lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
             jax.tree.map(np.asarray, step.form.to_stored(params)),
@@ -325,7 +325,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
         for name in config.model.buckets
     }
-    own_budgets = {name: budgets[name] for name in config.schedule.independent_budgets}
+    independent = {name: budgets[name] for name in config.schedule.independent_budgets}
     # Encoders that have several microbatches for one of the decoder's still have.
     several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
     budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}
@@ -335,7 +335,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     enough = 3 * plans[backbone].stage if plans[backbone].stage > 1 else 1
     train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
     model = shrink_model(config.model, plans, config.schedule)
-    schedule = config.schedule.model_copy(update={"budgets": own_budgets})
+    schedule = config.schedule.model_copy(update={"independent_budgets": independent})
     update = {"model": model, "data": data, "train": train, "schedule": schedule}
     return config.model_copy(update=update)
 

@@ -209,7 +209,7 @@ def following(**schedule: Any) -> ExperimentConfig:
 @pytest.mark.parametrize("independent", [True, False])
 def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
     budgets = {"vision": 256} if independent else {}
-    own = following(independent_microbatches=independent, budgets=budgets)
+    own = following(independent_microbatches=independent, independent_budgets=budgets)
     program = build_gradient_step(own).program
     assert isinstance(program, PipelineProgram)
     frame, lowered = program.bounds, configure_step(own)

@@ -421,7 +421,7 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
 
 def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
-    schedule["budgets"] = {"vision": 24}
+    schedule["independent_budgets"] = {"vision": 24}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve_config(small(**own, train__check_schedules=True), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
