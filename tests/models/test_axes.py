@@ -123,7 +123,10 @@ def test_chunks_of_an_encoder_of_two_kinds_of_layers_are_one_device() -> None:
     expected = loss_and_gradients(model, alone, params, batches)
     cuts = (ModuleStages("vision", chunks=2),)
     pipeline = PipelinePlan(naive(interleaved_schedule(2, 1, MICROBATCHES), cuts))
-    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    plans = {
+        "decoder": ParallelPlan(stage=2, context=2),
+        "vision": ParallelPlan(data=2, context=2),
+    }
     result = compare_gradients(
         loss_and_gradients(model, plans, params, batches, pipeline), expected
     )
