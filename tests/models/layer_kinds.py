@@ -1,4 +1,4 @@
-"""A decoder with positions on three axes and an encoder with two, with masks of every field."""
+"""A decoder with positions on three axes, and encoders, with masks and rotations by layer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.families.whisper.config import WhisperConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
 from mllm_jax.models.model_config import ModelConfig
 
@@ -72,7 +74,30 @@ class WindowedConfig(SiglipConfig):
         return {"window_ids": 4}
 
 
+class WindowedAudioConfig(WhisperConfig):
+    """A whisper whose layers see windows of four positions and chunks of five in turn.
+
+    A position is two frames. The first layers turn queries and keys as well.
+    """
+
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        return (
+            LayerKind(MaskKind(causal=False, bounds="window_ids"), RotarySpec(1e4)),
+            LayerKind(MaskKind(causal=False, chunk=5)),
+        )
+
+    @property
+    def bound_sizes(self) -> Mapping[str, int]:
+        return {"window_ids": 4}
+
+
 def windowed(plain: ModelConfig) -> ModelConfig:
     """The same model, whose encoder `media` has two layers, of two kinds."""
     values = plain.encoders["media"].model_dump() | {"layers": 2}
-    return plain.model_copy(update={"encoders": {"media": WindowedConfig.model_validate(values)}})
+    kinds: dict[str, type[EncoderConfig]] = {
+        "siglip": WindowedConfig,
+        "whisper": WindowedAudioConfig,
+    }
+    encoder = kinds[values["family"]].model_validate(values)
+    return plain.model_copy(update={"encoders": {"media": encoder}})

@@ -145,14 +145,18 @@ def convolve(x: np.ndarray, weights: Tree, stride: int) -> np.ndarray:
     return gelu(dense(np.stack(windows), weights, 2))
 
 
-def whisper(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """One clip: `[frames / 2, d_model]`."""
-    eps, half = config.norm_eps, config.d_model // 2
+def whisper_stem(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    half = config.d_model // 2
     x = convolve(frames, params["embeddings"]["conv1"], 1)
     x = convolve(x, params["embeddings"]["conv2"], 2)
     angle = np.arange(len(x))[:, None] * 10_000.0 ** (-np.arange(half) / (half - 1))[None]
-    x = x + np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
-    layer = first_layer(params)
+    return x + np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
+
+
+def whisper(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """One clip: `[frames / 2, d_model]`."""
+    eps, layer = config.norm_eps, first_layer(params)
+    x = whisper_stem(frames, params, config)
     normed = layer_norm(x, layer["self_attn_layer_norm"], eps)
     x = x + attend(normed, layer["self_attn"], False, eps)
     hidden = gelu(dense(layer_norm(x, layer["final_layer_norm"], eps), layer["mlp"]["fc1"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,13 @@ from tests.models.references import (
     connect,
     dense,
     gated_mlp,
+    gelu,
     gelu_tanh,
     layer_norm,
     mix_values,
     rms,
     rotate_pairs,
+    whisper_stem,
 )
 
 #: Base of a kind's rotary positions, and the axis of each of its frequencies.
@@ -86,19 +88,19 @@ def test_each_layer_of_a_decoder_sees_and_turns_as_its_kind_says(backend: str) -
         np.testing.assert_allclose(found[start : start + length], expected, atol=1e-4)
 
 
-#: Number of patches of two images, and their columns.
-LENGTHS, COLUMNS = [12, 8], [4, 4]
+def seen_by_kind(count: int) -> list[np.ndarray]:
+    """Which positions of one medium see which: windows of four, then chunks of five."""
+    place = np.arange(count)
+    return [place[:, None] // size == place // size for size in (4, 5)]
 
 
-def encode_image(patches: np.ndarray, params: Tree, eps: float) -> np.ndarray:
+def encode_image(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
     """Outputs of an image of four columns: `[patches, d_model]`."""
-    stem, place = params["embeddings"], np.arange(len(patches))
-    positions = np.stack(np.divmod(place, 4), axis=-1)
-    # The size of the windows, then that of the chunks.
-    kinds: list[tuple[Turn, int]] = [((1e4, [0, 1, 0, 1]), 4), ((1e2, [0, 0]), 5)]
-    x = dense(patches, stem["patch_embedding"])
-    for layer, (turn, size) in zip(layers_of(params, 2), kinds, strict=True):
-        seen = place[:, None] // size == place // size
+    eps = config.norm_eps
+    positions = np.stack(np.divmod(np.arange(len(patches)), 4), axis=-1)
+    turns, kinds = ((1e4, [0, 1, 0, 1]), (1e2, [0, 0])), seen_by_kind(len(patches))
+    x = dense(patches, params["embeddings"]["patch_embedding"])
+    for layer, turn, seen in zip(layers_of(params, 2), turns, kinds, strict=True):
         normed = layer_norm(x, layer["layer_norm1"], eps)
         x = x + attend(normed, layer["self_attn"], positions, turn, seen)
         hidden = gelu_tanh(dense(layer_norm(x, layer["layer_norm2"], eps), layer["mlp"]["fc1"]))
@@ -106,21 +108,45 @@ def encode_image(patches: np.ndarray, params: Tree, eps: float) -> np.ndarray:
     return layer_norm(x, params["norm"], eps)
 
 
-@pytest.mark.parametrize("backend", ["reference", "blockwise"])
-def test_each_layer_of_an_encoder_sees_and_turns_as_its_kind_says(backend: str) -> None:
-    """Two images in one row, and each alone in plain numpy."""
-    config = windowed(towers.model(encoder="siglip", attention=backend))
+def encode_clip(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """Outputs of a clip: `[frames / 2, d_model]`."""
+    x, eps = whisper_stem(frames, params, config), config.norm_eps
+    positions, kinds = np.arange(len(x))[:, None], seen_by_kind(len(x))
+    turns: tuple[Turn, ...] = ((1e4, [0, 0, 0, 0]), (1.0, []))
+    for layer, turn, seen in zip(layers_of(params, 2), turns, kinds, strict=True):
+        normed = layer_norm(x, layer["self_attn_layer_norm"], eps)
+        x = x + attend(normed, layer["self_attn"], positions, turn, seen)
+        normed = layer_norm(x, layer["final_layer_norm"], eps)
+        x = x + dense(gelu(dense(normed, layer["mlp"]["fc1"])), layer["mlp"]["fc2"])
+    return layer_norm(x, params["norm"], eps)
+
+
+@pytest.mark.parametrize(
+    ("family", "backend", "lengths", "encode"),
+    [
+        ("siglip", "reference", [12, 8], encode_image),
+        ("siglip", "blockwise", [12, 8], encode_image),
+        ("whisper", "reference", [16, 12], encode_clip),
+    ],
+)
+def test_each_layer_of_an_encoder_sees_and_turns_as_its_kind_says(
+    family: str, backend: str, lengths: list[int], encode: Callable[..., np.ndarray]
+) -> None:
+    """Two media in one row, and each alone in plain numpy."""
+    config = windowed(towers.model(encoder=family, attention=backend))
     settings, params = config.encoders["media"], towers.parameters(config)["media"]
-    stem = params["embeddings"]  # whose learned positions would be interpolated
-    stem["position_embedding"] = np.zeros_like(stem["position_embedding"])
-    media, rows = towers.signals(LENGTHS, settings.features), towers.lay([LENGTHS], 24)
-    windows = np.where(rows.ids > 0, 1 + np.arange(24) - rows.index % 4, 0)
-    batch = towers.media_rows(config, rows, media, COLUMNS)
+    if family == "siglip":  # whose learned positions would be interpolated
+        stem = params["embeddings"]
+        stem["position_embedding"] = np.zeros_like(stem["position_embedding"])
+    media, rows = towers.signals(lengths, settings.features), towers.lay([lengths], 32, 4)
+    window = 4 * settings.stride
+    windows = np.where(rows.ids > 0, 1 + np.arange(32) - rows.index % window, 0)
+    batch = towers.media_rows(config, rows, media, [4, 4])
     batch = replace(batch, arrays={**batch.arrays, "window_ids": windows})
     run = towers.quick(lambda own: towers.encode(own, "media", batch, config, MeshView()))
-    found, unit = np.asarray(run(params))[0], settings.stack
-    for (_, start, length), image in zip(rows.spans, media, strict=True):
-        outputs = encode_image(image, params, settings.norm_eps)
-        expected = connect(outputs, params["connector"], unit)
+    found, unit = np.asarray(run(params))[0], settings.reduction
+    for (_, start, length), medium in zip(rows.spans, media, strict=True):
+        outputs = encode(medium, params, settings)
+        expected = connect(outputs, params["connector"], settings.stack)
         here = slice(start // unit, (start + length) // unit)
         np.testing.assert_allclose(found[here], expected, atol=1e-4)

@@ -21,7 +21,7 @@ from flax import nnx
 from data.batch import ModuleRows
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
-from mllm_jax.layers.config.kinds import LayerKind
+from mllm_jax.layers.config.kinds import LayerKind, mask_ids, rotary_number
 from mllm_jax.layers.dense import Dense
 from mllm_jax.layers.modules import (
     MLP,
@@ -129,7 +129,7 @@ def embed_audio(
     x = module.conv2.scattered_product(
         shard_slice(convolution_taps(x, ids, second), view.context, dim=1), view
     )
-    ids = layer_context(rows, config).segment_ids
+    ids = clip_ids(rows, config)
     positions = rows.positions[:, :: config.stride, 0] // config.stride
     local, positions = (shard_slice(a, view.sequence_axes, dim=1) for a in (ids, positions))
     x = gelu(x) + _embed_positions(blocks, params, positions, config, view).astype(dtype)
@@ -151,7 +151,15 @@ def _embed_positions(
 
 def layer_context(rows: ModuleRows, config: WhisperConfig) -> LayerContext:
     """What the layers read of packed rows; frames after a clip are padding there."""
-    return LayerContext(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
+    stride, kinds = config.stride, config.layer_kinds
+    arrays = {name: rows.array(name)[:, ::stride] for name in mask_ids(kinds)}
+    positions, ids = rows.positions[:, ::stride] // stride, clip_ids(rows, config)
+    return LayerContext.of(kinds, config.head_dim, ids, positions, arrays=arrays)
+
+
+def clip_ids(rows: ModuleRows, config: WhisperConfig) -> jax.Array:
+    """Id of the clip of each position between the layers, `[rows, positions]`, 0 = padding."""
+    return jnp.maximum(rows.segment_ids[:, :: config.stride], 0)
 
 
 def convolution_taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
@@ -188,6 +196,7 @@ def _attention_spec(config: WhisperConfig, backend: str, kind: LayerKind) -> Att
         head_dim=config.head_dim,
         mask=kind.mask,
         backend=backend,
+        rotary=rotary_number(config.layer_kinds, kind),
         q_bias=True,
         v_bias=True,
         o_bias=True,
