@@ -24,7 +24,7 @@ from data.sample import Lengths, MediumLengths
 from mllm_jax.config.buckets import compute_bucket_cost
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.inputs import media_specs, own_positions, token_spec
+from mllm_jax.config.inputs import bucket_positions, media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import module_works
 from scheduling.costs.estimate import step_times
@@ -66,7 +66,7 @@ class BucketVariant:
         """One of `WAYS` of a configuration that has its buckets alone (`alone`)."""
         ends: dict[str, tuple[int, int | None]] = {name: (0, None)}
         if name == "buckets":
-            most = own_positions(config, "short")
+            most = bucket_positions(config, "short")
             ends = {"short": (0, most), "long": (most, None)}
         buckets = tuple(
             replace(

@@ -38,7 +38,7 @@ def bench_placing(
 
     Returns:
         For every size and load medians of `STEPS` steps, in CPU seconds of one core:
-        `units_seconds` for the encoders' own microbatches, from lengths, `place_seconds` for
+        `microbatches_seconds` for the independent microbatches, from lengths, `place_seconds` for
         schedules, `tables_seconds` for slots and rows, and `seconds` for all three, with
         `worst_seconds` of all steps. `media` is the number of media of a step. A schedule that does
         not fit the slots of the full load is followed by another one, which needs fewer: `attempts`
@@ -50,7 +50,7 @@ def bench_placing(
         for load in LOADS:
             print_line(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
             steps = [_place_step(follow, bounds, load, seed) for seed in range(STEPS)]
-            totals = [step.units + step.place + step.tables for step in steps]
+            totals = [step.microbatches + step.place + step.tables for step in steps]
             rows.append(
                 {
                     "stages": stages,
@@ -58,7 +58,7 @@ def bench_placing(
                     "encoders": len(follow.workload.sources),
                     "load": load,
                     "media": median(step.media for step in steps),
-                    "units_seconds": median(step.units for step in steps),
+                    "microbatches_seconds": median(step.microbatches for step in steps),
                     "place_seconds": median(step.place for step in steps),
                     "tables_seconds": median(step.tables for step in steps),
                     "seconds": median(totals),
@@ -97,13 +97,14 @@ class _Step:
 
     Attributes:
         media: number of its media.
-        units, place, tables: CPU seconds of its units, of its schedules, and of their tables.
+        microbatches, place, tables: CPU seconds of its independent microbatches, of its
+            schedules, and of their tables.
         attempts: number of schedules.
         fits: whether the last one fits what is compiled.
     """
 
     media: int
-    units: float = 0.0
+    microbatches: float = 0.0
     place: float = 0.0
     tables: float = 0.0
     attempts: int = 0
@@ -129,7 +130,7 @@ def _place_step(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed
             ).feeds
             for name, media_of_module in media.items()
         }
-        step.units += time.process_time() - began
+        step.microbatches += time.process_time() - began
         if _try_limits(follow, bounds, feeds, step):
             break
     return step
@@ -140,7 +141,7 @@ def _try_limits(
 ) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""
     remats = {name: module.remat for name, module in bounds.sources.items()}
-    if any(len(units) > follow.strategy.microbatches for units in feeds.values()):
+    if any(len(consumers) > follow.strategy.microbatches for consumers in feeds.values()):
         return False
     for way in follow.placement_limits():
         began = time.process_time()

@@ -23,7 +23,7 @@ from mllm_jax.check.loads import make_loads
 from mllm_jax.check.routers import preferred_routers
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.config.configured_step import configure_step
-from mllm_jax.config.inputs import own_positions, own_rows
+from mllm_jax.config.inputs import bucket_positions, bucket_rows
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import resolve_overlap as overlap_of
@@ -126,7 +126,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     small = shrink_experiment(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
     budgets = {name: small.data.budgets[name] for name in model.buckets}
-    longest = {name: own_positions(small, name) for name in model.buckets}
+    longest = {name: bucket_positions(small, name) for name in model.buckets}
     tokens = small.data.budgets["tokens"]
     added = [kind for kind, route in small.data.routes.items() if route.join == "sum"]
     microbatches = [
@@ -327,8 +327,12 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     }
     independent = {name: budgets[name] for name in config.schedule.independent_budgets}
     # Encoders that have several microbatches for one of the decoder's still have.
-    several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
-    budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}
+    several_microbatches = [
+        n for n in budgets if bucket_positions(config, n) < config.data.budgets[n]
+    ]
+    budgets |= {
+        name: 2 * bucket_rows(config, name) * budgets[name] for name in several_microbatches
+    }
     budgets |= {"tokens": math.lcm(16, plans[backbone].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
     # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.

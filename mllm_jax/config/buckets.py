@@ -11,8 +11,8 @@ from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import (
+    bucket_positions,
     media_specs,
-    own_positions,
     released_of,
     row_specs,
     target_specs,
@@ -79,7 +79,7 @@ def _with_cost(
     assert spec.bucket is not None
     if short is None:
         return replace(spec, bucket=replace(spec.bucket, cost=cost, fixed=True))
-    most = own_positions(config, short)
+    most = bucket_positions(config, short)
     bucket = (
         LengthBucket(spec.module, 0, most, cost)
         if spec.name == short

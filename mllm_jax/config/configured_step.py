@@ -8,7 +8,7 @@ from functools import cached_property
 
 from data.planning.independent_microbatches import count_independent_microbatches
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.inputs import longest_medium, own_positions, own_rows
+from mllm_jax.config.inputs import bucket_positions, bucket_rows, longest_medium
 from mllm_jax.config.overlap import resolve_overlap
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
@@ -187,7 +187,7 @@ def build_workload(config: ExperimentConfig) -> Workload:
     model, data = config.model, config.data
     backbone = model.backbone
     positions = {backbone: data.budgets["tokens"]}
-    positions |= {name: own_positions(config, name) for name in model.buckets}
+    positions |= {name: bucket_positions(config, name) for name in model.buckets}
     frozen, modules = config.frozen, {backbone: backbone, **model.buckets}
     return Workload(
         modules=module_profiles(model),
@@ -208,7 +208,7 @@ def build_workload(config: ExperimentConfig) -> Workload:
         constant=SIZES[frozen.dtype],
         buckets=model.buckets,
         microbatch_counts={name: _count_microbatches(config, name) for name in model.buckets},
-        spread={name: own_rows(config, name) for name in model.buckets},
+        spread={name: bucket_rows(config, name) for name in model.buckets},
         loss_chunk=model.loss_chunk,
         pairs={backbone: _full_pairs(model, positions[backbone])},
         near_pairs=_near_pairs(model, positions),
@@ -221,13 +221,13 @@ def build_workload(config: ExperimentConfig) -> Workload:
 
 def _count_microbatches(config: ExperimentConfig, name: str) -> int:
     """Microbatches of an encoder that hold what one of the decoder's can bring."""
-    budget, positions = config.data.budgets[name], own_positions(config, name)
+    budget, positions = config.data.budgets[name], bucket_positions(config, name)
     most, reduction = (
         min(longest_medium(config, name), positions),
         config.model.encoder(name).reduction,
     )
     return count_independent_microbatches(
-        budget, positions, most, reduction, own_rows(config, name)
+        budget, positions, most, reduction, bucket_rows(config, name)
     )
 
 

@@ -111,7 +111,7 @@ def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     (spec,) = (spec for spec in media_specs(config.model) if spec.name == name)
     known = {}
     if config.model.encoder(name).buckets.get(name) == "auto":
-        known["buckets"] = own_positions(config, name)
+        known["buckets"] = bucket_positions(config, name)
     if spec.bucket is not None and spec.bucket.up_to is not None:
         known["buckets"] = spec.span(spec.bucket.up_to)
     if isinstance(spec, ImageRowSpec) and spec.tiling is None:
@@ -130,12 +130,12 @@ def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     return known
 
 
-def own_positions(config: ExperimentConfig, name: str) -> int:
+def bucket_positions(config: ExperimentConfig, name: str) -> int:
     """Input positions of a row of an encoder's microbatches."""
     return config.schedule.independent_budgets.get(name, config.data.budgets[name])
 
 
-def own_rows(config: ExperimentConfig, name: str) -> int:
+def bucket_rows(config: ExperimentConfig, name: str) -> int:
     """Rows of an encoder's microbatches for each of the decoder's."""
     return config.schedule.independent_rows.get(name, 1)
 

@@ -56,4 +56,4 @@ def test_a_schedule_that_does_not_fit_is_followed_by_another(
     found.append(placing._place_step(follow, frame, 0.1, 0))
     ways = len(follow.placement_limits())
     assert [(own.attempts, own.fits) for own in found] == [(1, True), (2 * ways, False)]
-    assert found[1].units > 0
+    assert found[1].microbatches > 0

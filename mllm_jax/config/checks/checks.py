@@ -33,7 +33,7 @@ from mllm_jax.config.checks.problems import (
 )
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import hardware_names
-from mllm_jax.config.inputs import further_budgets, media_specs, own_positions
+from mllm_jax.config.inputs import bucket_positions, further_budgets, media_specs
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
@@ -181,7 +181,7 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
             )
         (long,) = (name for name in encoder.buckets if name != short)
         if {short, long} <= {*config.data.budgets}:
-            least, most = (own_positions(config, name) for name in (short, long))
+            least, most = (bucket_positions(config, name) for name in (short, long))
             if most < least:
                 is_own_budget = long in config.schedule.independent_budgets
                 key = f"{'schedule' if is_own_budget else 'data'}.budgets.{long}"

@@ -32,7 +32,7 @@ class StepRecorder:
         self._experiment = experiment
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._independent: Mapping[str, int] = {}
-        self._is_spilled = False
+        self._is_fallback = False
 
     def __call__(self, event: Event) -> None:
         """Note the seconds of a phase, and the independent microbatches of a step."""
@@ -40,7 +40,7 @@ class StepRecorder:
             self._seconds[event.name] += event.seconds
             if event.name == "place":
                 self._independent = event.result.microbatches
-                self._is_spilled = bool(event.result.fallback_reason)
+                self._is_fallback = bool(event.result.fallback_reason)
 
     def make_record(self, ended: StepEnded) -> StepRecord:
         """The record of the last step, with the phases since the step before."""
@@ -65,7 +65,7 @@ class StepRecorder:
             used=used,
             capacity=capacity | computed_positions(used, positions),
             independent_microbatches=self._independent,
-            spilled=self._is_spilled,
+            is_fallback=self._is_fallback,
             flops=sum(model_flops(config.model, each.lengths, frozen) for each in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=ended.targets,

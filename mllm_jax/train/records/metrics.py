@@ -115,7 +115,7 @@ class StepsReport:
             ("experts", _format_above(EXPERTS, busiest, "{:.1f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
-            ("spilled steps", str(self.spilled_steps) if self.spilled_steps else ""),
+            ("fallback steps", str(self.spilled_steps) if self.spilled_steps else ""),
         ]
         return [(label, value) for label, value in shown if value]
 
@@ -167,7 +167,7 @@ class FigureSums:
             planning_seconds=self.planning_seconds + record.planning_seconds,
             place_seconds=self.place_seconds + record.place_seconds,
             device_wait_seconds=self.device_wait_seconds + record.device_wait_seconds,
-            spilled_steps=self.spilled_steps + record.spilled,
+            spilled_steps=self.spilled_steps + record.is_fallback,
         )
 
     @property

@@ -101,7 +101,7 @@ class StepRecord:
     microbatch_loads: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: HostGroupSpec = WHOLE
     independent_microbatches: Mapping[str, int] = field(default_factory=dict)
-    spilled: bool = False
+    is_fallback: bool = False
 
     @property
     def left_out(self) -> bool:

@@ -241,7 +241,7 @@ def test_totals_do_not_depend_on_where_a_run_was_cut(
             moved_bytes=data.draw(st.floats(0, 1e6)),
             loads={"decoder": PhaseLoad(*data.draw(st.tuples(*[st.floats(0.1, 9)] * 3)))},
             independent_microbatches={"vision": data.draw(amounts)},
-            spilled=data.draw(st.booleans()),
+            is_fallback=data.draw(st.booleans()),
         )
         for step in range(1, steps + 1)
     ]
@@ -508,9 +508,9 @@ def test_figures_that_a_disk_does_not_take_are_written_later(
 
 def test_steps_that_spill_are_counted_of_the_window_and_of_the_run() -> None:
     meter = FigureMeter(5, every=2)
-    found = reports(meter, [record(i, spilled=i in (2, 3, 4)) for i in range(1, 6)])
+    found = reports(meter, [record(i, is_fallback=i in (2, 3, 4)) for i in range(1, 6)])
     assert [report.spilled_steps for report in found] == [1, 2, 0]
-    assert [("spilled steps", "2") in report.log_fields() for report in found] == [
+    assert [("fallback steps", "2") in report.log_fields() for report in found] == [
         False,
         True,
         False,
