@@ -38,7 +38,7 @@ def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     for row in rows:
         assert row["encoders"] == 2
-        parts = [row[f"{part}_seconds"] for part in ("units", "place", "tables")]
+        parts = [row[f"{part}_seconds"] for part in ("microbatches", "place", "tables")]
         assert min(parts) > 0
         assert row["seconds"] >= max(parts)
         assert row["media"] > 0

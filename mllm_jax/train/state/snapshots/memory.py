@@ -328,7 +328,7 @@ class SnapshotMemory:
                 opened.append(RemoteShard(channels[location.process], location))
             except (OSError, ShardError) as error:
                 logger.warning(
-                    "process %d (%s) does not tell of its snapshots: %s",
+                    "process %d (%s) does not send its snapshots: %s",
                     *(peer.process, peer.machine, error),
                 )
         return opened

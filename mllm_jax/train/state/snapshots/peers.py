@@ -233,7 +233,7 @@ class RemoteShard:
             channel.send({"kind": "index", "where": where.model_dump()})
             self.index = ShardIndex(**_expect_answer(channel, "index")["index"])
         except (OSError, KeyError, ValueError) as error:
-            raise ShardError(f"process {where.process} does not tell of it: {error}") from error
+            raise ShardError(f"process {where.process} does not send its index: {error}") from error
 
     def read(self, leaf: ShardLeaf, part: ShardPart) -> np.ndarray:
         """Values of a part, verified.
