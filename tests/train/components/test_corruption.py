@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
 from mllm_jax.train import trainer as loop
@@ -40,8 +41,11 @@ def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monk
             case Phase("check", step) if event.is_over:
                 told.append(step)
 
+    runner = loop.StepRunner(checking, state, progress, tell)
+    results = {"loss": jnp.float32(1.0), "learning_rate": 0.1, "carried": {}}
+    runner.step = lambda state, batch: (state, results)
     with pytest.raises(CorruptionError, match="step 4: device 3 of process 0 computes wrongly"):
-        list(take_steps(loop.StepRunner(checking, state, progress, tell)))
+        list(take_steps(runner))
     assert looked == [2, 4]
     assert told == [2]
 

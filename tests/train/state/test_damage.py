@@ -125,7 +125,7 @@ def scratch(saved, tmp_path_factory) -> Callable[[Path, int, int], tuple[int, in
     return once
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_flipped_bit_of_the_arrays_is_noticed(saved, scratch, data):
     sizes = {path: path.stat().st_size for path in files(saved / "2" / "state")}

@@ -121,7 +121,10 @@ def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
 @pytest.mark.parametrize(
     ("router", "plan", "schedule", "remat", "options"),
     [
-        ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+        pytest.param(  # a quick one is in tests/check/test_verify.py
+            *("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
             marks=pytest.mark.slow,
