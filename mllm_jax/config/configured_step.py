@@ -65,7 +65,7 @@ class ConfiguredStep:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """How the step runs, with the chunks of all encoders.
+        """The strategy of the step, with the chunks of all encoders.
 
         Raises:
             ScheduleError: layers cannot be cut as configured.

@@ -32,12 +32,12 @@ TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 
 
 def row_specs(model: ModelConfig) -> list[RowSpec]:
-    """What the rows of all modules hold, for the data pipeline; the text's are first."""
+    """The row specs of all modules, for the data pipeline; the text's is first."""
     return [token_spec(model), *media_specs(model)]
 
 
 def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
-    """What the rows of the encoders hold: one description for each of their buckets."""
+    """The row specs of the encoders, one for each of their buckets."""
     graph, specs = model.graph, list[MediaRowSpec]()
     for name, encoder in model.others.items():
         spec = make_row_spec(name, encoder, model.backbone_config)
@@ -48,7 +48,7 @@ def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
 
 
 def target_specs(model: ModelConfig) -> dict[str, TargetSpec]:
-    """What the objectives need of a sample, by their names."""
+    """The targets that objectives need of a sample, by their names."""
     return {
         name: load_reference(find_kind(objective.kind).targets)(name, **objective.spec_options)
         for name, objective in model.graph.objectives.items()
@@ -68,7 +68,7 @@ def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:
 
 
 def token_spec(model: ModelConfig) -> TokenSpec:
-    """What rows of the backbone hold, for the data pipeline."""
+    """The row spec of the backbone, for the data pipeline."""
     decoder = model.backbone_config
     writer: PositionWriter = load_reference(decoder.position_writer)
     ids = mask_ids(decoder.layer_kinds)
@@ -141,7 +141,7 @@ def bucket_rows(config: ExperimentConfig, name: str) -> int:
 
 
 def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
-    """What layers read of empty rows, of the decoder or of a bucket: no inputs and no targets.
+    """Empty rows of the decoder or of a bucket as layers read them: no inputs and no targets.
 
     Args:
         positions: number of positions of a row, for an encoder its input positions.

@@ -1,4 +1,4 @@
-"""Collectives that overlap with compute: what `parallel.overlap` stands for, and XLA's options.
+"""Collectives that overlap with compute: the values of `parallel.overlap`, and XLA's options.
 
 On accelerators a collective starts, and ends when its result is needed. Compute runs meanwhile only
 if there is some that does not need the result: three kinds of overlap see to that. And only if
@@ -92,7 +92,7 @@ class Overlap:
 
 
 def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
-    """What `parallel.overlap` of `config` stands for.
+    """The kinds of overlap that `parallel.overlap` of `config` chooses.
 
     Args:
         platform: platform on which `auto` is settled; None: that of the configuration.
@@ -130,7 +130,7 @@ def overlap_kinds_without_stages(config: ExperimentConfig, platform: str) -> fro
 
 
 def why_useless(config: ExperimentConfig, kind: OverlapKind) -> str:
-    """Why a kind of overlap would do nothing for these plans; empty if it does something."""
+    """The reason why a kind of overlap has no effect under these plans; empty if it has one."""
     plans = config.parallel.plans.values()
     if kind == "tensor" and config.parallel.backbone_plan.stage > 1:
         return (

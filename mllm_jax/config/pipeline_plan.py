@@ -1,4 +1,4 @@
-"""How a pipelined step runs: its schedule and its stacks of layers, known without a device."""
+"""The plan of a pipelined step: its schedule and its stacks of layers, known without a device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StageLayers:
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """How the pipelined step of a model runs.
+    """The plan of a model's pipelined step.
 
     Attributes:
         schedule: checked table of tasks.

@@ -1,4 +1,4 @@
-"""Plans of a run for fewer hosts: what its supervisors go on with where hosts do not come back.
+"""Plans of a run for fewer hosts, with which its supervisors continue if hosts do not come back.
 
 The model, the rows of a step and the order of the samples stay as they are, so that the losses do,
 too. Replicas become fewer: a plan of `run.fallback` with as many devices, or else the configured

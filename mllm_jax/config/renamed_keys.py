@@ -113,7 +113,7 @@ RENAMED = (
 
 
 def rename_advice(path: tuple[str, ...], value: Any) -> str | None:
-    """What to write in place of a key of before, or of its value; None if it is none."""
+    """The advice for a renamed key, or for an old value; None if it is neither."""
     for key in RENAMED:
         if (new := _new_path(key, path)) is None:
             continue

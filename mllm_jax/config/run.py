@@ -24,7 +24,7 @@ Logger = Literal["wandb", "mlflow"]
 
 
 class WandbConfig(Section):
-    """Where Weights & Biases keeps a run; who one is there, WANDB_API_KEY or a login says.
+    """Where Weights & Biases stores a run; the account is that of WANDB_API_KEY or of a login.
 
     Args:
         project: project that the run belongs to.
@@ -40,7 +40,7 @@ class WandbConfig(Section):
 
 
 class MlflowConfig(Section):
-    """Where MLflow keeps a run; who one is there, MLFLOW_TRACKING_USERNAME and the like say.
+    """Where MLflow stores a run; the account is that of MLFLOW_TRACKING_USERNAME and the like.
 
     Args:
         tracking: address of the server, or of a local store: a folder, or a data base

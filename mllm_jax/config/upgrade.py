@@ -17,7 +17,7 @@ from mllm_jax.config.strict_yaml import YamlError, parse_yaml, read_yaml
 
 @dataclass(frozen=True)
 class LineEdit:
-    """A part of a text, `text[begin:end]`, and what stands there instead."""
+    """A part of a text, `text[begin:end]`, and its replacement."""
 
     begin: int
     end: int
@@ -108,7 +108,7 @@ def _edit_text(text: str, before: Any, after: Any) -> str:
 def _find_edits(
     text: str, node: Any, before: Any, after: Any, path: tuple[str, ...] = ()
 ) -> Iterator[LineEdit]:
-    """What changes in a mapping: a renamed entry stays in its place, where its name is free."""
+    """The edits of a mapping: a renamed entry stays in its place, where its name is free."""
     for number, (name, value) in enumerate(node.value):
         key, here = name.value, (*path, name.value)
         new = (new_path(here) or here)[-1]

@@ -1,4 +1,4 @@
-"""Metrics of answers: how much of what was asked for an answer has, and of how much.
+"""Metrics of answers: the correct part of an answer, and the number of parts.
 
 ==============  ================================================================================
 exact_match     the answer is a reference to the letter, white space around both aside
@@ -39,7 +39,7 @@ class MetricScore(NamedTuple):
 
 @dataclass(frozen=True)
 class AnswerReference:
-    """What an answer is compared with.
+    """The reference that an answer is compared with.
 
     Attributes:
         answers: right answers, each as good as the others.

@@ -78,13 +78,13 @@ def _find_wrong(
     right: NDArray[Any],
     expected: NDArray[Any],
 ) -> str:
-    """What is wrong with a product; empty if nothing is."""
+    """The error of a product; empty if there is none."""
     operands = [jax.device_put(x.astype(jnp.dtype(dtype)), device) for x in (left, right)]
     return describe_wrong_bits(dtype, np.asarray(product(*operands)), expected)
 
 
 def describe_wrong_bits(dtype: str, product: NDArray[Any], expected: NDArray[Any]) -> str:
-    """What is wrong with a product of matrices of that type; empty if every bit is right."""
+    """The errors of a product of matrices of that type; empty if every bit is right."""
     bad = np.argwhere(product.view(np.uint32) != expected.view(np.uint32))
     if not len(bad):
         return ""
@@ -153,7 +153,7 @@ def check_host_transfer(
 
 
 def _find_changes(data: NDArray[np.uint32], device: jax.Device) -> str:
-    """What has changed on the way to a device and back; empty if nothing has."""
+    """The changes of values sent to a device and back; empty without any."""
     bad = np.flatnonzero(np.asarray(jax.device_put(data, device)) != data)
     if not len(bad):
         return ""

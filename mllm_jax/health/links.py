@@ -141,7 +141,7 @@ def list_links(devices: Sequence[jax.Device]) -> list[DeviceLink]:
 
 
 def _link_group(domain: Domain, other: Domain) -> str:
-    """What a link is like; slower ones by nature are judged separately."""
+    """The kind of a link; kinds are judged separately, as some are slower by nature."""
     if domain == other:
         return INSIDE
     return "links within hosts" if domain[0] == other[0] else "links between hosts"
@@ -224,7 +224,7 @@ def _row_size(devices: Sequence[jax.Device]) -> int:
 
 
 def _row_of(at: int, size: int) -> NDArray[np.uint32]:
-    """What the device with that number sends."""
+    """The values that the device with that number sends."""
     return np.arange(size, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(at)
 
 

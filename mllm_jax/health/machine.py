@@ -75,7 +75,7 @@ def _fault_of_disk(rate: float, free: float, same: bool) -> str:
 def check_clock(now: Callable[[], float] = time.time) -> Iterator[HealthFinding]:
     """How far this machine's clock is from the median of all.
 
-    All processes look at their clocks when they have heard of each other; messages take much less
+    All processes read their clocks once they have met; messages take much less
     than `SKEW`. Which of two clocks is wrong is unknown: both are named.
     """
     skews = []
@@ -89,7 +89,7 @@ def check_clock(now: Callable[[], float] = time.time) -> Iterator[HealthFinding]
 
 
 def fault_of_clock(skew: float) -> str:
-    """What is wrong with a clock that is `skew` seconds from the median of all; empty: nothing."""
+    """The fault of a clock that is `skew` seconds from the median of all; empty without one."""
     return f"its clock is {skew:+.1f} s from the median of all" if abs(skew) > SKEW else ""
 
 

@@ -179,7 +179,7 @@ class _MeasuredSamples:
         return cls(config, source, lengths, tuple(processor.specs.values()))
 
     def assess_budgets(self, budgets: dict[str, int]) -> BudgetOutcome:
-        """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
+        """Outcome of the first steps with these budgets. Raises DataError: no sample is usable."""
         return assess_budgets(self.config, self.source, self.lengths, self.specs, budgets)
 
     def suggest_for(self, samples: int) -> BudgetOutcome:

@@ -90,7 +90,7 @@ def _exchange_of(
 
 
 def _choice_reason(config: ExperimentConfig) -> str:
-    """What chooses the exchanges of a run."""
+    """The key or rule that chooses the exchanges of a run."""
     if config.parallel.exchange != "auto":
         return "parallel.exchange"
     if config.schedule.hardware is None:

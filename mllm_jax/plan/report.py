@@ -257,7 +257,7 @@ def _prepare_file(file: Path) -> None:
 
 
 def run_command(file: Path) -> str:
-    """How a run starts under a plan that was written."""
+    """The command that starts a run under a plan that was written."""
     return f"a run of its own under this plan: train --config {file} run.name=NAME"
 
 

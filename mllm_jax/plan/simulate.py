@@ -25,7 +25,7 @@ from scheduling.simulate.trace import write_chrome_trace, write_picture
 
 @dataclass(frozen=True)
 class TimeVariation:
-    """How replicas differ from the configuration.
+    """Differences of replicas from the configuration.
 
     Attributes:
         slow: by stage, a factor on the compute of the first replica's devices.

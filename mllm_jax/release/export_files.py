@@ -138,7 +138,7 @@ class ReleaseFiles:
 
     @cached_property
     def files(self) -> dict[str, Path | str]:
-        """Files of tokenizer and processor by name: where they are copied from, or what they say.
+        """Files of tokenizer and processor by name: their source file or their content.
 
         Raises:
             PretrainedError: the run's processor is none that other programs have.
@@ -180,7 +180,7 @@ class ReleaseFiles:
 
 
 def put_files(files: Mapping[str, Path | str], folder: Path) -> None:
-    """Write files by name: where they are copied from, or what they say."""
+    """Write files by name, from their source file or their content."""
     for name, source in files.items():
         if isinstance(source, Path):
             shutil.copyfile(source, folder / name)

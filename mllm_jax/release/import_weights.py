@@ -255,7 +255,7 @@ def _write_processor(folders: Mapping[str, Path], draft: Path) -> Path:
 
 
 def _put_media(folder: Path, merged: Path) -> None:
-    """How the media of an encoder are made; of a whole model's processor nothing else.
+    """The processing of an encoder's media; nothing else of a whole model's processor.
 
     Its placeholders are tokens of another tokenizer. Raises PretrainedError.
     """

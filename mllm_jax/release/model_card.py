@@ -85,7 +85,7 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
 
 @dataclass(frozen=True)
 class BaseReleases:
-    """What releases say about themselves, for the head of a card.
+    """Facts of releases for the head of a card.
 
     Attributes:
         names: names of the releases on hubs.
@@ -97,7 +97,7 @@ class BaseReleases:
 
     @classmethod
     def read_cards(cls, folders: Iterable[str]) -> BaseReleases:
-        """What the releases in `folders` say."""
+        """The facts of the releases in `folders`."""
         heads = [_read_head(Path(folder)) for folder in dict.fromkeys(folders)]
         names = [name for head in heads for name in head.get("base_model", [])]
         licences = [{key: head[key] for key in _LICENCE if key in head} for head in heads]
@@ -140,7 +140,7 @@ def _card_header(bases: BaseReleases, **values: Any) -> str:
 
 
 def _license_text(bases: BaseReleases) -> str:
-    """Who chooses the licence, where no release says one."""
+    """The text on the licence, where no release names one."""
     if bases.licence:
         return ""
     return (
@@ -151,7 +151,7 @@ def _license_text(bases: BaseReleases) -> str:
 
 
 def _configuration_text(config: Mapping[str, Any]) -> str:
-    """What the model is, and what it was trained by."""
+    """The text on the model and its training."""
     shown = {
         section: {key: config[section][key] for key in names if key in config.get(section, {})}
         for section, names in _SHOWN.items()
@@ -171,7 +171,7 @@ def _drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usage_text(model_type: str, has_texts: bool) -> str:
-    """How a model with texts is loaded; empty for other models."""
+    """The text on loading a model with texts; empty for other models."""
     release = release_formats()[model_type]
     model = release.auto_class
     if not has_texts or model is None:

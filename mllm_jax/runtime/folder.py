@@ -31,8 +31,8 @@ class RunError(RuntimeError):
     """A run that cannot start or cannot go on."""
 
 
-class RoomError(RunError):
-    """A folder of a run that takes no files at the moment; a later start may find that it does."""
+class UnwritableError(RunError):
+    """A folder of a run that cannot be written at the moment; a later start may succeed."""
 
 
 def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
@@ -43,7 +43,7 @@ def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
 
     Raises:
         RunError: the folder cannot be written.
-        RoomError: its disk is full, or does not answer.
+        UnwritableError: its disk is full, or does not answer.
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
@@ -53,7 +53,7 @@ def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
             probe.write_bytes(b"x")
         finally:
             probe.unlink(missing_ok=True)
-    check_room(folder, 0, lenient=lenient)
+    check_space(folder, 0, lenient=lenient)
 
 
 def has_trained(folder: Path) -> bool:
@@ -78,7 +78,7 @@ def report_write_errors(what: str, *, lenient: bool = False) -> Iterator[None]:
         lenient: as of `prepare_folder`.
 
     Raises:
-        RunError: instead of an OSError. RoomError: the disk is full, or does not answer.
+        RunError: instead of an OSError. UnwritableError: the disk is full, or does not answer.
     """
     try:
         yield
@@ -144,14 +144,14 @@ def read_identity(folder: Path) -> str | None:
     return None
 
 
-def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> None:
+def check_space(folder: Path, needed_bytes: int, *, lenient: bool = False) -> None:
     """Check that there is room for `needed_bytes` of checkpoints, and for logs.
 
     Args:
         lenient: as of `prepare_folder`.
 
     Raises:
-        RoomError: there is not.
+        UnwritableError: there is not.
     """
     free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
@@ -165,5 +165,5 @@ def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> Non
 
 def _report_problem(what: str, *, lenient: bool) -> None:
     if not lenient:
-        raise RoomError(what)
+        raise UnwritableError(what)
     logger.warning("%s. Training goes on; what cannot be saved is logged, and tried again", what)

@@ -181,7 +181,7 @@ def _describe_holder(file: IO[str]) -> str:
 
 
 def _read_holder(file: IO[str]) -> dict[str, Any]:
-    """What the holder has written; nothing if it has not yet, could not, or it is damaged."""
+    """The record of the lock's holder; nothing if it is missing or damaged."""
     try:
         return read_record(Path(file.name), _HOLDER)
     except (RecordDamageError, OSError):

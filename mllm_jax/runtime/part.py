@@ -239,7 +239,7 @@ def waiting_for_peers(
 
 @contextmanager
 def exit_after(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
-    """Context for a wait that heeds no signal: the process ends if the wait takes too long.
+    """Context for a wait that ignores signals: the process ends if the wait takes too long.
 
     Args:
         seconds: the longest wait; None: any.

@@ -101,7 +101,7 @@ class PeerGroup(RunPeers):
             self.waits += by_all
 
     def describe_all(self) -> str:
-        """All processes that this one hears, with the last event of each."""
+        """All processes that this one is connected to, with the last event of each."""
         now = time.monotonic()
         heard = self._peers.values()
         return "; ".join(
@@ -124,7 +124,7 @@ class PeerGroup(RunPeers):
         task.add_done_callback(self._tasks.discard)
 
     async def _cancel_tasks(self) -> None:
-        """End all that goes on here: the interpreter complains of tasks that are left."""
+        """Cancel all tasks: the interpreter complains of tasks that are left."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

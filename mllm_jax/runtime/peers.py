@@ -234,7 +234,7 @@ class PeerHub(PeerGroup):
             await self._listen_to(peer, connection)
 
     def _mismatch_of(self, peer: PeerProcess, count: int, theirs: int | None) -> str:
-        """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
+        """The reason why `peer` is refused; a wrong number of processes ends all."""
         if theirs != attempt_number():
             return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt_number()}"
         if count != self.count:

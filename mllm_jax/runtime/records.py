@@ -67,7 +67,7 @@ class RecordSchema:
         return self
 
     def find_problem(self, values: Values) -> str:
-        """What is missing, or of another type; empty if nothing is."""
+        """Missing fields and fields of a wrong type; empty without any."""
         missing = [key for key in self.needed if key not in values]
         if missing:
             return f"no key {missing[0]}"
@@ -208,7 +208,7 @@ def is_signed(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class _ParsedLine:
-    """What a line holds.
+    """The content of a line.
 
     Attributes:
         values: its record; several where line breaks between them are damaged.
@@ -253,7 +253,7 @@ def _parse_verified(data: bytes) -> dict[str, Any] | None:
 
 
 def _parse_last(data: bytes) -> list[_ParsedLine]:
-    """What follows the last line break: nothing, the beginning of a record, or damage."""
+    """The content after the last line break: nothing, the beginning of a record, or damage."""
     line = _parse_line(data)
     broke_off = not line.values and data[:1] in (b"", b"{") and b"\0" not in data
     return [] if broke_off else [line]
@@ -272,7 +272,7 @@ def _parse_several(data: bytes) -> _ParsedLine | None:
 
 
 def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordSchema], checked: bool) -> str:
-    """What is wrong with records that can be read.
+    """The problem with records that can be read.
 
     Args:
         checked: whether other records of the file have checksums.

@@ -53,7 +53,7 @@ def status_after_training(config: ExperimentConfig, step: int) -> str:
 
 
 def resume_command() -> str:
-    """The command that goes on from the newest checkpoint of this process' run, for a shell.
+    """The command that resumes this process' run from its newest checkpoint, for a shell.
 
     It is the command that has begun the run without `--from-step`, which would lead back there
     once more.

@@ -1,4 +1,4 @@
-"""The state of the processes of a run, and which of them is at fault when the run stands still."""
+"""The state of the processes of a run, and which of them is at fault when the run hangs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 
 @dataclass(frozen=True)
 class ActivityLimit:
-    """How long an event may last.
+    """The longest duration of an event.
 
     Attributes:
         seconds: the most seconds; infinity where there is no limit.

@@ -21,7 +21,7 @@ from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import check_room
+from mllm_jax.runtime.folder import check_space
 from mllm_jax.runtime.interrupt import set_interrupt_status
 from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.runtime.run_status import status_after_step, status_after_training, status_unsaved
@@ -461,7 +461,7 @@ def open_trainer(
     check_processes(config.run)
     check_loggers(config.run)
     stored = (config.checkpoint.keep + 1) * config.checkpoint.enabled
-    check_room(config.run.path, stored * experiment.state_bytes(), lenient=was_restarted())
+    check_space(config.run.path, stored * experiment.state_bytes(), lenient=was_restarted())
     print_start(experiment, console)
     if is_primary():
         write_resolved(config, lenient=was_restarted())

@@ -453,18 +453,18 @@ def test_an_unwritable_run_folder_is_refused_before_training(folder):
 def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     tmp_path, monkeypatch, caplog
 ):
-    from mllm_jax.runtime.folder import RoomError, check_room, prepare_folder
+    from mllm_jax.runtime.folder import UnwritableError, check_space, prepare_folder
     from mllm_jax.train.records.resolved import write_resolved
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    check_room(tmp_path, needed_bytes=2**20)
-    with pytest.raises(RoomError, match=r"70 MiB are free, .* need 74 MiB") as full:
-        check_room(tmp_path, needed_bytes=10 * 2**20)
+    check_space(tmp_path, needed_bytes=2**20)
+    with pytest.raises(UnwritableError, match=r"70 MiB are free, .* need 74 MiB") as full:
+        check_space(tmp_path, needed_bytes=10 * 2**20)
     # A supervisor starts such a run again, and what it starts goes on.
     assert exit_code_of(full.value) == exit_code_of(SaveError("full")) == ExitCode.OUT_OF_REACH
     assert not ProcessEnd(0, "a", 812, ExitCode.OUT_OF_REACH).is_final
-    check_room(tmp_path, needed_bytes=10 * 2**20, lenient=True)
+    check_space(tmp_path, needed_bytes=10 * 2**20, lenient=True)
     assert "need 74 MiB; free some space or choose another run.directory. Train" in caplog.text
 
     def full_disk(path: Path | int, *_: object) -> None:
@@ -476,7 +476,7 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     monkeypatch.setattr(os, "fsync", full_disk)
     own = config(run__directory=str(tmp_path.parent), run__name=tmp_path.name)
     for write in (partial(prepare_folder, tmp_path), partial(write_resolved, own)):
-        with pytest.raises(RoomError, match="cannot be written: No space left on device"):
+        with pytest.raises(UnwritableError, match="cannot be written: No space left on device"):
             write()
         caplog.clear()
         write(lenient=True)

@@ -30,7 +30,7 @@ def overlap_checks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _idle_reason(config: ExperimentConfig, name: Asked) -> str:
-    """Why one of the entries would do nothing; empty if it does something."""
+    """The reason why one of the entries has no effect; empty if it has one."""
     if name != "flags":
         return why_useless(config, name)
     platform = config.parallel.platform

@@ -88,7 +88,7 @@ def _multiple_choices(every: int, kept_every: int) -> list[Candidates]:
 
 
 def short_run_notes(config: ExperimentConfig) -> list[str]:
-    """What does not happen in a run that is so short, for its start."""
+    """Notes at the start of a run on what it is too short for."""
     notes_found = (period.short_run_note(config) for period in PERIODS)
     return [*filter(None, notes_found), *_warmup_notes(config.train)]
 

@@ -190,7 +190,7 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _longest_medium(config: ExperimentConfig, name: str) -> str:
-    """What bounds the media of an encoder, in words."""
+    """The bound of the media of an encoder, in words."""
     keys = " and ".join(unbounded_by(config, name))
     if not keys:
         return "the longest medium"

@@ -234,7 +234,7 @@ def _check_grid(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _check_shared_plans(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """The buckets of an encoder hold its parameters alike, in evaluation too."""
+    """The buckets of an encoder shard its parameters equally, in evaluation too."""
     plans, buckets = covering_plans(config), config.model.buckets
     if config.model.backbone not in plans or len(set(buckets.values())) == len(buckets):
         return
@@ -334,7 +334,7 @@ def _size_choices(
 
 
 def _axis_name(plan: ParallelPlan, axis: str) -> str:
-    """How errors call an axis; of a product those that split anything, `tensor` if none does."""
+    """The name of an axis in errors; of a product its axes of degree above 1, or `tensor`."""
     axes = [name for name in PRODUCTS.get(axis, (axis,)) if getattr(plan, name) > 1]
     return " x ".join(axes) or PRODUCTS.get(axis, (axis,))[-1]
 
@@ -399,7 +399,7 @@ def _check_rows(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _describe_row_axes(config: ExperimentConfig, name: str) -> str:
-    """How errors call the axes that distribute the rows of module `name`."""
+    """The names in errors of the axes that distribute the rows of module `name`."""
     return "data x fsdp" + " x expert" * (config.parallel.plans[name].expert > 1)
 
 

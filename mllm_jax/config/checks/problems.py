@@ -35,10 +35,10 @@ Changes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ProblemChoice:
-    """One way out of a problem.
+    """One solution of a problem.
 
     Attributes:
-        label: how the message calls it.
+        label: its text in the message.
         changes: dotted key to its new value, or `LEFT_OUT`.
     """
 

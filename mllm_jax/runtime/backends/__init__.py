@@ -1,1 +1,1 @@
-"""What clusters tell the processes that they have started."""
+"""Environments of processes that clusters have started."""

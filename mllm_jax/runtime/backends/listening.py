@@ -1,4 +1,4 @@
-"""Where JAX's coordinator listens, for processes that JAX finds by itself.
+"""Addresses of JAX's coordinator, for processes that JAX finds by itself.
 
 By default it listens at all addresses of its machine. Here it listens at the one by which the
 others find it::

@@ -1,1 +1,1 @@
-"""What a process knows of its devices: their peak, and how much of their memory it may take."""
+"""Facts of a process' devices: their peak, and the memory that it may use."""

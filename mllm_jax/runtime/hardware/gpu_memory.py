@@ -1,4 +1,4 @@
-"""The share of a GPU's memory that JAX takes: what plans count with, unless the user sets another.
+"""The share of a GPU's memory that JAX reserves, as plans assume, unless the user sets another.
 
 JAX by itself takes three quarters, and a step that `plan` finds room for would not fit. JAX reads
 the share when it looks for devices.

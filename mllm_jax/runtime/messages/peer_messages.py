@@ -27,7 +27,7 @@ class WelcomeMessage:
 
 @dataclass(frozen=True)
 class RefusedMessage:
-    """Another answer: why the process is none of the run; `wrong` if it was started wrongly."""
+    """The refusal of a process that is not of the run; `wrong` if it was started wrongly."""
 
     why: str
     wrong: bool

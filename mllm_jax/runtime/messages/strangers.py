@@ -1,4 +1,4 @@
-"""Connections of who has not shown yet that it belongs to the run: few, short, and not for long.
+"""Connections of peers that have not proved yet that they belong to the run: few and short.
 
 Whoever reaches an address may connect there. What it sends is read up to `STRANGE` bytes, it has
 `BEGINNING` seconds to say who it is, and of too many such connections the oldest is closed: who

@@ -1,4 +1,4 @@
-"""Messages as values whose types are checked: what another machine sends is never trusted."""
+"""Messages as values whose types are checked, as messages of other machines are not trusted."""
 
 from __future__ import annotations
 

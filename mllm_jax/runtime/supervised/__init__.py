@@ -1,1 +1,1 @@
-"""What supervisors and their processes tell each other on one machine."""
+"""Communication of supervisors and their processes on one machine."""

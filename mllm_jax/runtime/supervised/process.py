@@ -42,7 +42,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class SupervisorSettings:
-    """What a supervisor tells its process.
+    """The settings that a supervisor gives to its process.
 
     Attributes:
         attempt: number of the attempt.
@@ -89,7 +89,7 @@ def attempt_number() -> int | None:
 
 
 def config_overrides() -> tuple[str, ...]:
-    """What the supervisor changes of the configuration."""
+    """The supervisor's overrides of the configuration."""
     return _current.overrides if _current else ()
 
 

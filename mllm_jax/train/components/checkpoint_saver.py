@@ -14,7 +14,7 @@ import jax
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.collective import true_on_all_processes
-from mllm_jax.runtime.folder import RoomError
+from mllm_jax.runtime.folder import UnwritableError
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.run_status import resume_command
 from mllm_jax.train.state.checkpoint import CheckpointManager
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _PAUSE = 1.0
 
 
-class SaveError(RoomError):
+class SaveError(UnwritableError):
     """Checkpoints that could not be saved, too many in a row."""
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from data.waits import SOURCE
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RoomError
+from mllm_jax.runtime.folder import UnwritableError
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.profile_request import ProfileRequest
 from mllm_jax.train.events import Event, Listener, Phase, StepEnded
@@ -73,7 +73,7 @@ class RunListeners:
             result: result of the evaluation after the last step.
 
         Raises:
-            RoomError: `summary.json` cannot be written.
+            UnwritableError: `summary.json` cannot be written.
         """
         summary, path = self._figures.make_summary(result), folder / "summary.json"
         if goodput := self._goodput.make_summary():
@@ -84,7 +84,7 @@ class RunListeners:
                     draw_maps(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:
-                raise RoomError(
+                raise UnwritableError(
                     f"the run is done, but {path} cannot be written: {error}"
                 ) from error
             self._console.print(f"summary in {path}", soft_wrap=True)

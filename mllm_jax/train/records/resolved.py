@@ -14,7 +14,7 @@ def write_resolved(config: ExperimentConfig, *, lenient: bool = False) -> None:
         lenient: warn of a disk that is full or does not answer, and go on.
 
     Raises:
-        RunError: the folder takes no file. RoomError: its disk is full, or does not answer.
+        RunError: the folder takes no file. UnwritableError: its disk is full, or does not answer.
     """
     path = config.run.path / RESOLVED
     with report_write_errors(str(path), lenient=lenient):

@@ -1,4 +1,4 @@
-"""Where JAX's coordinator listens, for processes that JAX finds by itself."""
+"""Addresses of JAX's coordinator, for processes that JAX finds by itself."""
 
 from __future__ import annotations
 

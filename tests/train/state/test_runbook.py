@@ -27,9 +27,9 @@ from data.sample import AwayError, DataError
 from data.sources.formats.patience import PatientFileSystem
 from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import (
-    RoomError,
     RunError,
-    check_room,
+    UnwritableError,
+    check_space,
     read_identity,
     report_write_errors,
 )
@@ -102,8 +102,8 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patched:
         free = shutil.disk_usage("/")._replace(free=12 * 2**20)
         patched.setattr(shutil, "disk_usage", lambda path: free)
-        said += [why(RoomError, lambda: check_room(run, 2 * 2**20)), why(RunError, read_only)]
-        check_room(run, 2 * 2**20, lenient=True)
+        said += [why(UnwritableError, lambda: check_space(run, 2**21)), why(RunError, read_only)]
+        check_space(run, 2 * 2**20, lenient=True)
     line = record_line({"step": 1})
     (run / "metrics.jsonl").write_text(f"{line}{line.replace('1', '2', 1)}{line}{line}[\n")
     assert len(read_record_lines(run / "metrics.jsonl", metrics_schema).log_problems().values) == 3
@@ -139,7 +139,7 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(listeners, "write_summary", full)
         own = RunListeners.__new__(RunListeners)
         own._figures = own._goodput = nothing  # type: ignore[assignment]
-        told = why(RoomError, lambda: own.write_summary(run, {}))
+        told = why(UnwritableError, lambda: own.write_summary(run, {}))
     comparing = TimeComparison(run, 0)
     monkeypatch.setattr(comparing._sink, "log_values", full)
     comparing._write_line(1, {})
