@@ -76,7 +76,7 @@ class StorageError(DataError):
     """A file that cannot be reached or read, for a reason that lies outside of the file."""
 
 
-class AwayError(StorageError):
+class UnreachableError(StorageError):
     """A place that has stayed out of reach; a run that is started again later may go on."""
 
 

@@ -334,8 +334,8 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     epoch the lengths are those of the first one (`DrawnLengths` has those of all).
 
     Raises:
-        DataError: the folder cannot be read or written. AwayError: its disk is full, or does not
-            answer.
+        DataError: the folder cannot be read or written. UnreachableError: its disk is full, or
+            does not answer.
     """
     folder = lengths_folder(source, processor, config)
     if folder is None or processor.is_drawn:

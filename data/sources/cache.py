@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from data.folders import drop_superseded, may_pass
-from data.sample import AwayError, DataError
+from data.sample import DataError, UnreachableError
 
 #: Folders of a kind that are kept of each source, those that were used last.
 KEPT = 4
@@ -36,8 +36,8 @@ def home_of(cache: Path, names: Sequence[str]) -> Path:
 
 
 def unwritable_error(reason: str, error: OSError) -> DataError:
-    """The error of a folder that takes no files; AwayError if that may pass, as of a full disk."""
-    return AwayError(reason) if may_pass(error) else DataError(reason)
+    """The error of an unwritable folder; UnreachableError if that may pass, as of a full disk."""
+    return UnreachableError(reason) if may_pass(error) else DataError(reason)
 
 
 @contextmanager

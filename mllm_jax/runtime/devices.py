@@ -28,11 +28,11 @@ class DeviceError(RuntimeError):
     """The devices or processes that the configuration asks for are not there."""
 
 
-class LostError(DeviceError):
+class DevicesLostError(DeviceError):
     """Devices of this process that the run has had are not there any more."""
 
 
-class StartedError(DeviceError):
+class DevicesStartedError(DeviceError):
     """JAX has opened its devices before those of the configuration were chosen."""
 
 
@@ -70,7 +70,7 @@ def start_devices(
     Raises:
         DeviceError: JAX was started before, does not find the other processes, or finds another
             number of devices.
-        LostError: this process has lost devices; others have theirs, or it had them itself.
+        DevicesLostError: this process has lost devices; others have theirs, or it had them itself.
         JoinError: the processes were not started alike.
         PeerError: another process did not come, or has lost devices.
     """
@@ -102,7 +102,7 @@ def start_in_process(parallel: ParallelConfig) -> list[jax.Device]:
     """
     try:
         return start_devices(parallel)
-    except StartedError:
+    except DevicesStartedError:
         devices = _find_devices(parallel)
         if devices[0].platform != parallel.platform:
             raise DeviceError(
@@ -258,7 +258,9 @@ def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
                 "jax_num_cpu_devices", _devices_per_process(parallel.devices, processes)
             )
     except RuntimeError as error:
-        raise StartedError(f"JAX was started before the devices were chosen: {error}") from error
+        raise DevicesStartedError(
+            f"JAX was started before the devices were chosen: {error}"
+        ) from error
 
 
 def _devices_per_process(devices: int, processes: int) -> int:
@@ -274,7 +276,7 @@ def _devices_per_process(devices: int, processes: int) -> int:
 
 def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Device]:
     """The first `parallel.devices` devices; several processes must use all they have."""
-    kind = LostError if trained else DeviceError
+    kind = DevicesLostError if trained else DeviceError
     try:
         devices = jax.devices()
     except RuntimeError as error:
@@ -303,4 +305,4 @@ def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[ja
     current_peers().gather_values("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(message)
-    raise (LostError if jax.process_index() in lacking else PeerError)(message)
+    raise (DevicesLostError if jax.process_index() in lacking else PeerError)(message)

@@ -48,11 +48,11 @@ def exit_code_table() -> str:
 CODES = {
     ("data.sample", "DataError"): ExitCode.BAD_DATA,
     ("data.sample", "SampleError"): ExitCode.BAD_DATA,
-    ("data.sample", "AwayError"): ExitCode.OUT_OF_REACH,
+    ("data.sample", "UnreachableError"): ExitCode.OUT_OF_REACH,
     ("mllm_jax.checkout", "CheckoutError"): ExitCode.BAD_INPUT,
     ("mllm_jax.config.sections", "ConfigError"): ExitCode.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): ExitCode.BAD_INPUT,
-    ("mllm_jax.runtime.devices", "LostError"): ExitCode.UNFIT,
+    ("mllm_jax.runtime.devices", "DevicesLostError"): ExitCode.UNFIT,
     ("mllm_jax.health.finding", "HealthError"): ExitCode.UNFIT,
     ("mllm_jax.layers.attention.limits", "AttentionError"): ExitCode.BAD_INPUT,
     ("mllm_jax.hf_format.files", "PretrainedError"): ExitCode.BAD_INPUT,

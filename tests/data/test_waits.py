@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from data import waits
-from data.sample import AwayError
+from data.sample import UnreachableError
 from data.sources.formats import patience
 from data.sources.formats.patience import PatientFileSystem
 from data.waits import SLOT, SOURCE, RetriedCall, Table, current, waiting
@@ -52,7 +52,7 @@ def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
     clock.sleep(100.0)
     for module in (patience, waits):
         monkeypatch.setattr(module, "time", clock)
-    with pytest.raises(AwayError):
+    with pytest.raises(UnreachableError):
         PatientFileSystem(away(seen), 60.0).info("bucket/train.jsonl")
     assert current(SOURCE) is None
     assert len(seen) > 2
@@ -64,7 +64,7 @@ def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
 
 def test_a_place_that_is_not_tried_again_holds_nothing_up() -> None:
     seen: list[RetriedCall | None] = []
-    with pytest.raises(AwayError):
+    with pytest.raises(UnreachableError):
         PatientFileSystem(away(seen), 0.0).info("bucket/train.jsonl")
     assert seen == [None]
 

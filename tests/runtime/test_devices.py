@@ -13,7 +13,7 @@ import pytest
 
 from mllm_jax.cli.devices import start_configured
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.devices import DeviceError, LostError, _find_devices, start_devices
+from mllm_jax.runtime.devices import DeviceError, DevicesLostError, _find_devices, start_devices
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import METRICS, has_trained
 from mllm_jax.runtime.part import PeerError
@@ -45,12 +45,12 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
         ((4, 4), 0, False, DeviceError, ExitCode.BAD_INPUT),  # as many as the machines have
         ((9, 9), 0, True, DeviceError, ExitCode.BAD_INPUT),
         ((8,), 0, False, DeviceError, ExitCode.BAD_INPUT),
-        ((15,), 0, True, LostError, ExitCode.UNFIT),
-        ((4, 4), 0, True, LostError, ExitCode.UNFIT),
+        ((15,), 0, True, DevicesLostError, ExitCode.UNFIT),
+        ((4, 4), 0, True, DevicesLostError, ExitCode.UNFIT),
         ((8, 7), 0, False, PeerError, ExitCode.LOST_PEER),
-        ((8, 7), 1, False, LostError, ExitCode.UNFIT),
+        ((8, 7), 1, False, DevicesLostError, ExitCode.UNFIT),
         ((8, 7), 0, True, PeerError, ExitCode.LOST_PEER),
-        ((8, 0), 1, True, LostError, ExitCode.UNFIT),
+        ((8, 0), 1, True, DevicesLostError, ExitCode.UNFIT),
     ],
 )
 def test_a_host_that_has_lost_devices_is_told_from_a_wrong_number(

@@ -14,7 +14,7 @@ from fsspec.config import conf
 from fsspec.implementations.local import LocalFileSystem
 
 from data.credentials import hidden
-from data.sample import AwayError
+from data.sample import UnreachableError
 from data.waits import SOURCE, waiting
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def call_patiently(
         key: key of the configuration that names the place.
 
     Raises:
-        AwayError: no attempt has succeeded. Others: those of `call` that do not pass.
+        UnreachableError: no attempt has succeeded. Others: those of `call` that do not pass.
     """
     with waiting(key, named(), seconds):
         return _call_repeatedly(call, named, seconds, key)
@@ -85,7 +85,7 @@ def _call_repeatedly(
             left = seconds - elapsed
             why = hidden(f"{type(error).__name__}: {error}")
             if left <= 0:
-                raise AwayError(
+                raise UnreachableError(
                     f"{key}: {named()} has been out of reach for {elapsed:.3g} s "
                     f"(retry_seconds {seconds:g}), at last with {why}"
                 ) from error
@@ -158,9 +158,10 @@ class PatientFileSystem:
     """fsspec's file system, whose calls are tried again after errors that may pass.
 
     Pauses grow, and are drawn from their second half, so that the hosts of a run do not come back
-    all at once. Every call raises AwayError if no attempt within `seconds` has succeeded; errors
-    that do not pass, such as FileNotFoundError, PermissionError, HTTP's 401 and 403 in the forms of
-    s3fs, gcsfs, huggingface_hub and aiohttp, and credentials that are missing, are raised at once.
+    all at once. Every call raises UnreachableError if no attempt within `seconds` has succeeded;
+    errors that do not pass, such as FileNotFoundError, PermissionError, HTTP's 401 and 403 in
+    the forms of s3fs, gcsfs, huggingface_hub and aiohttp, and credentials that are missing, are
+    raised at once.
 
     Attributes:
         system: file system of fsspec.

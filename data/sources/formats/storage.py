@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import fsspec
 
 from data.credentials import hidden
-from data.sample import AwayError, DataError, StorageError
+from data.sample import DataError, StorageError, UnreachableError
 from data.sources.cache import home_of
 from data.sources.formats.patience import PatientFileSystem, call_patiently, timeout_options
 from data.waits import SOURCE
@@ -52,7 +52,7 @@ def open_remote(
 
     Raises:
         DataError: fsspec does not know the protocol, or what it needs for it is not installed.
-        AwayError: the file system connects as it is opened, and stays out of reach.
+        UnreachableError: the file system connects as it is opened, and stays out of reach.
     """
 
     def open_connection() -> tuple[Any, str]:
@@ -61,7 +61,7 @@ def open_remote(
 
     try:
         system, path = call_patiently(open_connection, lambda: hidden(place), retry_seconds, key)
-    except AwayError:
+    except UnreachableError:
         raise
     except Exception as error:  # every file system has errors of its own
         raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
@@ -95,8 +95,8 @@ class SourceFile:
         """Bytes from `start` on.
 
         Raises:
-            StorageError: the file cannot be read, or ends before. AwayError: its place stays out
-                of reach.
+            StorageError: the file cannot be read, or ends before. UnreachableError: its place
+                stays out of reach.
         """
         try:
             data = self._read_range(start, size)
@@ -189,7 +189,7 @@ def find_files(
         retry_seconds: as in `open_remote`, also for whoever reads the files.
 
     Raises:
-        AwayError: the place stays out of reach.
+        UnreachableError: the place stays out of reach.
         DataError: there is none, they are of several splits, or the place cannot be listed.
     """
     path = local_path(place)
@@ -265,8 +265,8 @@ def remote_file(system: PatientFileSystem, path: str) -> SourceFile | None:
     """A file that fsspec reads as it is now; None if there is a folder.
 
     Raises:
-        AwayError: the place stays out of reach. FileNotFoundError: there is nothing. Others: those
-            of the file system.
+        UnreachableError: the place stays out of reach. FileNotFoundError: there is nothing. Others:
+            those of the file system.
     """
     info = system.info(path)
     return None if info["type"] == "directory" else _remote_file(system, path, info)

@@ -30,7 +30,7 @@ from data.planning.row_assignment import Hosts
 from data.planning.stream import LoaderState, TrainingDemand
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor
-from data.sample import AwayError, DataError, Lengths, SampleError
+from data.sample import DataError, Lengths, SampleError, UnreachableError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
@@ -307,8 +307,8 @@ def run_on_all(action: Callable[[], T]) -> T:
     """The result of `action` on every process; an error on one of them ends all.
 
     Raises:
-        DataError: the action failed here or elsewhere. AwayError: for a reason that may pass.
-        SampleError: it failed here.
+        DataError: the action failed here or elsewhere. UnreachableError: for a reason that may
+            pass. SampleError: it failed here.
     """
     error: DataError | SampleError | None = None
     try:
@@ -317,7 +317,7 @@ def run_on_all(action: Callable[[], T]) -> T:
         error = failure
     outcomes = current_peers().gather_values("data can be read", _outcome_of(error))
     if {*outcomes} != {_READ}:
-        kind = DataError if _UNUSABLE in outcomes else AwayError
+        kind = DataError if _UNUSABLE in outcomes else UnreachableError
         raise error or kind("another process cannot read the data; see its message")
     return result
 
@@ -326,7 +326,7 @@ def _outcome_of(error: Exception | None) -> str:
     """The outcome of reading on this process."""
     if error is None:
         return _READ
-    return _AWAY if isinstance(error, AwayError) else _UNUSABLE
+    return _AWAY if isinstance(error, UnreachableError) else _UNUSABLE
 
 
 def check_same(table: LengthTable) -> None:

@@ -49,9 +49,9 @@ class StepRecorder:
         frozen, microbatches = config.frozen, ended.microbatches
         stats = [microbatch.stats for microbatch in microbatches]
         loads = tuple(_phase_loads(self._experiment, microbatch) for microbatch in microbatches)
-        group = next((each.group for each in stats), WHOLE)
-        used = _add_counts([each.used for each in stats])
-        capacity = _add_counts([computed_positions(each.used, each.capacity) for each in stats])
+        group = next((one.group for one in stats), WHOLE)
+        used = _add_counts([one.used for one in stats])
+        capacity = _add_counts([computed_positions(one.used, one.capacity) for one in stats])
         positions = independent_positions(self._experiment, self._independent, group)
         return StepRecord(
             step=ended.step,
@@ -66,7 +66,7 @@ class StepRecorder:
             capacity=capacity | computed_positions(used, positions),
             independent_microbatches=self._independent,
             is_fallback=self._is_fallback,
-            flops=sum(model_flops(config.model, each.lengths, frozen) for each in stats),
+            flops=sum(model_flops(config.model, one.lengths, frozen) for one in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=ended.targets,
             aux=ended.aux,
@@ -78,7 +78,7 @@ class StepRecorder:
             skipped=ended.skipped,
             loads=sum_over_microbatches(loads),
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
-            planning_seconds=sum(each.seconds for each in stats),
+            planning_seconds=sum(one.seconds for one in stats),
             microbatch_loads=loads,
             group=group,
         )

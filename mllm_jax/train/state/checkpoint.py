@@ -177,8 +177,8 @@ class CheckpointManager:
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
                 model; the message names the leaves. Or that of `step` is damaged or missing.
-            StorageError, AwayError: nothing can be restored, and the place of the copies does not
-                answer.
+            StorageError, UnreachableError: nothing can be restored, and the place of the copies
+                does not answer.
         """
         damaged: set[int] = set()
         reasons: list[tuple[_Candidate, str]] = []

@@ -10,7 +10,7 @@ from mllm_jax.config.hardware import hardware_names, load_hardware
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.memory import device_room
-from mllm_jax.runtime.devices import StartedError, start_devices
+from mllm_jax.runtime.devices import DevicesStartedError, start_devices
 from mllm_jax.runtime.hardware.gpu_memory import VARIABLES, set_share, user_share
 from scheduling.costs.hardware import GPU_SHARE, RESERVED
 
@@ -67,10 +67,10 @@ def test_what_is_no_share_is_refused(text: str) -> None:
 def test_the_share_is_set_before_jax_looks_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def begun(*_: object) -> None:
-        raise StartedError("no devices are looked for here")
+        raise DevicesStartedError("no devices are looked for here")
 
     monkeypatch.setattr("mllm_jax.runtime.devices._choose_platform", begun)
     for platform, expected in (("tpu", None), ("gpu", f"{GPU_SHARE:g}")):
-        with pytest.raises(StartedError):
+        with pytest.raises(DevicesStartedError):
             start_devices(ParallelConfig(platform=platform, devices=1))
         assert os.environ.get(OURS) == expected

@@ -13,7 +13,7 @@ from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
 from data.planning.lengths import LengthTable
 from data.planning.stream import LoaderState
-from data.sample import AwayError, DataError, Lengths, SampleError
+from data.sample import DataError, Lengths, SampleError, UnreachableError
 from data.sources.cache import in_cache
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
@@ -63,7 +63,7 @@ def full_disk() -> NoReturn:
     [
         (fail, DataError, "unusable"),
         (bad_sample, SampleError, "unusable"),
-        (full_disk, AwayError, "away"),
+        (full_disk, UnreachableError, "away"),
     ],
 )
 def test_the_others_are_told_of_an_error_before_this_process_gives_up(

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from data.sample import AwayError, StorageError
+from data.sample import StorageError, UnreachableError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
@@ -439,12 +439,12 @@ def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_
     there = elsewhere(run, tmp_path)
     with (
         away("glob"),
-        pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
+        pytest.raises(UnreachableError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
     ):
         open_remote_checkpoints(there, None)
     with (
         away("glob"),
-        pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
+        pytest.raises(UnreachableError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
     ):
         fetch_newest(there)
     assert start(there) == 1
@@ -457,7 +457,7 @@ def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
     with away("glob"):
         assert start(run) == 1
         assert "has newer copies is unknown: checkpoint.copy_to: memory://" in caplog.text
-        with pytest.raises(AwayError, match=r"--from-step 1 needs that place"):
+        with pytest.raises(UnreachableError, match=r"--from-step 1 needs that place"):
             start(run, step=1)
         copying_beside = beside(run)
         copying_beside.__enter__()
@@ -488,9 +488,9 @@ def test_a_start_without_anything_whole_waits_for_a_place_that_is_away(run):
     """It may have what is not here, so that a later start goes on."""
     saved(run, 1)
     damage_here(run, 1)
-    with away("glob"), pytest.raises(AwayError, match="out of reach"):
+    with away("glob"), pytest.raises(UnreachableError, match="out of reach"):
         start(run)
-    with away("get_file"), pytest.raises(AwayError, match="out of reach"):
+    with away("get_file"), pytest.raises(UnreachableError, match="out of reach"):
         start(run)
     with away("get_file", error=PermissionError), pytest.raises(StorageError, match="PermissionE"):
         start(run)

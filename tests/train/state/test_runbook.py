@@ -23,7 +23,7 @@ import pytest
 
 from data.folders import drop_damaged, put_folder
 from data.planning.stream import LoaderState
-from data.sample import AwayError, DataError
+from data.sample import DataError, UnreachableError
 from data.sources.formats.patience import PatientFileSystem
 from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import (
@@ -261,7 +261,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patched:
         patched.setattr(MirrorStore, "list_copies", out_of_reach)
         RemoteCheckpoints(made)
-        said = [why(AwayError, lambda: RemoteCheckpoints(made, requested_step=40))]
+        said = [why(UnreachableError, lambda: RemoteCheckpoints(made, requested_step=40))]
         patched.setattr(
             MirrorStore,
             "list_copies",
@@ -304,7 +304,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def out_of_reach(*_: object, **__: object) -> None:
     """A place that takes nothing."""
-    raise AwayError("s3://bucket/demo has been out of reach for 300 s")
+    raise UnreachableError("s3://bucket/demo has been out of reach for 300 s")
 
 
 def of_another_run() -> list[str]:
@@ -329,7 +329,7 @@ def of_places() -> list[str]:
     system = SimpleNamespace(info=info, unstrip_protocol=lambda path: f"s3://{path}")
     away = PatientFileSystem(system, 0.02)
     away.info("bucket/train.jsonl")
-    return [why(AwayError, lambda: away.info("bucket/train.jsonl"))]
+    return [why(UnreachableError, lambda: away.info("bucket/train.jsonl"))]
 
 
 def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.sample import AwayError, StorageError
+from data.sample import StorageError, UnreachableError
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import current_peers
@@ -24,7 +24,7 @@ from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 logger = logging.getLogger(__name__)
 
 #: Errors of a store by their names, as process 0 tells the others of them.
-_ERRORS = {kind.__name__: kind for kind in (AwayError, StorageError)}
+_ERRORS = {kind.__name__: kind for kind in (UnreachableError, StorageError)}
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class RemoteCheckpoints:
 
     Raises:
         DataError: the URL cannot be opened. RunError: the copies are of another run.
-        StorageError, AwayError: the store does not answer, and the run has no past here, or copies
-            of steps after `requested_step` may have to be set aside there.
+        StorageError, UnreachableError: the store does not answer, and the run has no past here, or
+            copies of steps after `requested_step` may have to be set aside there.
     """
 
     def __init__(self, config: ExperimentConfig, requested_step: int | None = None) -> None:
@@ -107,7 +107,7 @@ class RemoteCheckpoints:
         """Raise the error of a store that has not answered.
 
         Raises:
-            StorageError, AwayError: there was one.
+            StorageError, UnreachableError: there was one.
         """
         if self._error is None:
             return
@@ -147,7 +147,7 @@ def _try_action(action: Callable[[], Any]) -> tuple[Any, str, str]:
     except StorageError as error:
         return None, str(error), type(error).__name__
     except OSError as error:  # of the run's folder, such as a full disk
-        return None, f"it cannot be written here: {error}", AwayError.__name__
+        return None, f"it cannot be written here: {error}", UnreachableError.__name__
 
 
 def open_remote_checkpoints(
@@ -172,7 +172,7 @@ def fetch_newest(config: ExperimentConfig) -> None:
 
     Raises:
         RunError: the copies are of another run.
-        DataError: the URL cannot be opened. AwayError: it stays out of reach.
+        DataError: the URL cannot be opened. UnreachableError: it stays out of reach.
     """
     enabled = config.checkpoint.copy_to is not None and config.checkpoint.enabled
     if enabled and current_peers().index == 0 and not steps_in(config.run.path):

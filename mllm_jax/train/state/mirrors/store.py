@@ -72,8 +72,8 @@ class _MirrorNote(BaseModel):
 class MirrorStore:
     """The copies of one run.
 
-    Whatever the file system raises comes as a StorageError, or as an AwayError if the place stays
-    out of reach.
+    Errors of the file system become a StorageError, or an UnreachableError if the place stays out
+    of reach.
 
     Args:
         config: configuration of the run, which has `checkpoint.copy_to`.

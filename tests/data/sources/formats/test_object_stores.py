@@ -15,7 +15,7 @@ from data.config import DataConfig
 from data.loading.loader import DataLoader
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
-from data.sample import AwayError, DataError
+from data.sample import DataError, UnreachableError
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, TEXT, VISION, WORK, MakeConfig, all_rows, assert_same_examples
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
@@ -90,7 +90,9 @@ def test_a_store_that_stays_away_ends_reading_with_its_name(
         ) as loader,
         objects.away(),
     ):
-        with pytest.raises(AwayError, match=r"data\.source: s3://.* s \(retry_seconds 0\.3\)"):
+        with pytest.raises(
+            UnreachableError, match=r"data\.source: s3://.* s \(retry_seconds 0\.3\)"
+        ):
             deque(islice(loader, 50), maxlen=0)
         with pytest.raises(DataError, match="s3://"):
             make_source(there)

@@ -24,7 +24,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.sample import AwayError, DataError, StorageError
+from data.sample import DataError, StorageError, UnreachableError
 from data.sources.formats import patience
 from data.sources.formats.patience import PatientFileSystem, timeout_options
 from data.sources.formats.storage import SourceFile, find_files, local_file, local_path, open_remote
@@ -170,12 +170,14 @@ def test_a_place_that_stays_away_is_named_once_the_time_is_up(
     (file, _) = find_files("flaky://shelf", (".bin",), 60)
     flaky.left = 10**6
     clock.pauses.clear()
-    with pytest.raises(AwayError, match=r"flaky://shelf/a.bin has been out of reach for 60 s"):
+    with pytest.raises(
+        UnreachableError, match=r"flaky://shelf/a.bin has been out of reach for 60 s"
+    ):
         file.read(0, 4)
     assert sum(clock.pauses) == pytest.approx(60)
-    with pytest.raises(AwayError, match="flaky://shelf has been out of reach for 0 s"):
+    with pytest.raises(UnreachableError, match="flaky://shelf has been out of reach for 0 s"):
         find_files("flaky://shelf", (".bin",))
-    error = AwayError("x")
+    error = UnreachableError("x")
     assert exit_code_of(pickle.loads(pickle.dumps(error))) == ExitCode.OUT_OF_REACH
 
 
@@ -183,7 +185,7 @@ def test_pauses_grow_up_to_a_bound(flaky: type[Flaky], clock: Clock) -> None:
     (file, _) = find_files("flaky://shelf", (".bin",), 200)
     flaky.left = 10**6
     clock.pauses.clear()
-    with pytest.raises(AwayError, match="out of reach for 200 s"):
+    with pytest.raises(UnreachableError, match="out of reach for 200 s"):
         file.read(0, 4)
     assert 15 <= max(clock.pauses) <= 30
     assert len(clock.pauses) > 9
@@ -307,7 +309,7 @@ class Opened(Flaky):
 
 @pytest.mark.parametrize(
     ("error", "kind"),
-    [(ConnectionError("refused"), AwayError), (ftplib.error_perm("530"), DataError)],
+    [(ConnectionError("refused"), UnreachableError), (ftplib.error_perm("530"), DataError)],
 )
 def test_a_place_is_tried_again_while_it_is_opened(
     flaky: type[Flaky], clock: Clock, error: Exception, kind: type[Exception]
@@ -358,7 +360,7 @@ def test_a_site_that_stays_away_may_come_back_for_a_later_start(site: str, clock
     gone = "http://127.0.0.1:1/a.bin"  # where nobody listens
     Answers.failures = 10**6
     for place, why in ((site, "503"), (gone, "ClientConnectorError")):
-        with pytest.raises(AwayError, match=rf"out of reach for 60 s .*{why}") as caught:
+        with pytest.raises(UnreachableError, match=rf"out of reach for 60 s .*{why}") as caught:
             find_files(place, (".bin",), 60)
         assert exit_code_of(caught.value) == ExitCode.OUT_OF_REACH
         assert sum(clock.pauses) == pytest.approx(60)
@@ -377,7 +379,9 @@ def test_a_server_that_never_answers_is_out_of_reach(
 ) -> None:
     monkeypatch.setattr(patience, "SHORTEST", 0.2)
     begin = time.monotonic()
-    with pytest.raises(AwayError, match=r"out of reach for .* s \(retry_seconds 0\.5\)") as caught:
+    with pytest.raises(
+        UnreachableError, match=r"out of reach for .* s \(retry_seconds 0\.5\)"
+    ) as caught:
         find_files(f"http://{silent}/a.bin", (".bin",), 0.5)
     elapsed = time.monotonic() - begin
     (stated,) = re.findall(r"for ([\d.]+) s", str(caught.value))
