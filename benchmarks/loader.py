@@ -33,7 +33,7 @@ from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
 from data.sources.make import make_source
 from mllm_jax.config.inputs import media_specs, released_of, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.train.feed.feed import open_single_loader
+from mllm_jax.train.loading.loader import open_single_loader
 
 #: Samples of the folder, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 256, 1 / 8

@@ -16,8 +16,8 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import StepRunner

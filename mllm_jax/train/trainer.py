@@ -41,18 +41,18 @@ from mllm_jax.train.events import (
     ignore_event,
 )
 from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
-from mllm_jax.train.feed.batches import (
+from mllm_jax.train.listeners.goodput.ledger import TimeLedger, process_age
+from mllm_jax.train.listeners.goodput.record import TimeRecord
+from mllm_jax.train.listeners.listeners import open_listeners
+from mllm_jax.train.listeners.profile import check_processes
+from mllm_jax.train.loading.batches import (
     StepMicrobatches,
     mask_missing_samples,
     place_step,
     read_steps,
 )
-from mllm_jax.train.feed.feed import check_sources, open_loader
-from mllm_jax.train.feed.groups import state_of_all
-from mllm_jax.train.listeners.goodput.ledger import TimeLedger, process_age
-from mllm_jax.train.listeners.goodput.record import TimeRecord
-from mllm_jax.train.listeners.listeners import open_listeners
-from mllm_jax.train.listeners.profile import check_processes
+from mllm_jax.train.loading.groups import state_of_all
+from mllm_jax.train.loading.loader import check_sources, open_loader
 from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.resolved import write_resolved

@@ -17,7 +17,7 @@ from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.part import current_peers, set_peers
 from mllm_jax.train.components import evaluator as evaluate
 from mllm_jax.train.components.evaluator import evaluate_run
-from mllm_jax.train.feed.feed import check_sources
+from mllm_jax.train.loading.loader import check_sources
 from tests.runtime.beside import Beside
 
 

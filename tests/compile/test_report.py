@@ -35,7 +35,7 @@ from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import HardwareError

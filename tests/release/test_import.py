@@ -29,7 +29,7 @@ from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import check_sources
+from mllm_jax.train.loading.loader import check_sources
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import train

@@ -31,8 +31,8 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader, shared_source, training_demand
 from mllm_jax.train.listeners.figures import StepRecorder
+from mllm_jax.train.loading.loader import open_loader, shared_source, training_demand
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import StepRunner
 from sharding.plan import ParallelPlan

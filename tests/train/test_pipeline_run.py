@@ -22,9 +22,9 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.batches import place_step, read_steps
-from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder, independent_positions, pipeline_figures
+from mllm_jax.train.loading.batches import place_step, read_steps
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.scalars import report_scalars as scalars_of
 from mllm_jax.train.state.checkpoint import CheckpointManager

@@ -21,7 +21,7 @@ from mllm_jax.train.components import components, start
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.start import print_start, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.metrics import FigureSums, FigureTotals
 from mllm_jax.train.state.changes import log_config_changes
 from mllm_jax.train.state.optimizer import learning_rate

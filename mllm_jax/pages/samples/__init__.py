@@ -2,7 +2,7 @@
 
 ::
 
-    config -> the loader that trains (`mllm_jax.train.feed.feed.open_single_loader`)
+    config -> the loader that trains (`mllm_jax.train.loading.loader.open_single_loader`)
         -> Preview (`preview.py`) -> panels (`panels/`), drawn with `mllm_jax.pages.html`
         -> page (`page.py`)
 """

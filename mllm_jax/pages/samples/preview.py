@@ -27,7 +27,7 @@ from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.train.feed.feed import open_single_loader
+from mllm_jax.train.loading.loader import open_single_loader
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
+from mllm_jax.train.loading.loader import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.remote_checkpoints import fetch_newest
 from mllm_jax.train.step.batch_placement import local_rows, place_microbatches

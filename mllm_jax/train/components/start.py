@@ -25,7 +25,7 @@ from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import check_continuation
+from mllm_jax.train.loading.loader import check_continuation
 from mllm_jax.train.state.changes import log_config_changes
 from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
 from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints

@@ -15,8 +15,8 @@ from mllm_jax.models.module import compute_dtype, model_flops
 from mllm_jax.runtime.hardware.peak import device_peak
 from mllm_jax.train.events import Event, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.groups import records_of_all
 from mllm_jax.train.listeners.notices import IdleParts, SlowData, UnfitSchedules
+from mllm_jax.train.loading.groups import records_of_all
 from mllm_jax.train.records.evaluation_figures import figures_of
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.sinks import MetricSinks

@@ -13,7 +13,7 @@ from data.loading.loader import DataLoader, Microbatch
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
 from mllm_jax.runtime.part import RunPeers
-from mllm_jax.train.feed import batches
+from mllm_jax.train.loading import batches
 from tests.data.samples import (
     WORK,
     ListSource,

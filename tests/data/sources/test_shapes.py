@@ -22,7 +22,7 @@ from data.sources.shapes import (
     write_example,
 )
 from mllm_jax.config.load import load_config
-from mllm_jax.train.feed.feed import open_single_loader
+from mllm_jax.train.loading.loader import open_single_loader
 from tests.configs import ROOT
 
 IMAGES = 12

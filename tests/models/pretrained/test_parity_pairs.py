@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from data.loading.loader import Microbatch
 from data.sources.make import make_source
 from mllm_jax.check.verify import relative_error
-from mllm_jax.train.feed.feed import open_single_loader
+from mllm_jax.train.loading.loader import open_single_loader
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step

@@ -36,7 +36,7 @@ from mllm_jax.pages.samples.preview import (
 from mllm_jax.plan.budgets import advise_budgets
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from tests.data.samples import assert_same_arrays
 from tests.data.sources.formats.writers import FILMED, json_list
 from tests.pages.run.test_page import Reader

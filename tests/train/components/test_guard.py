@@ -40,7 +40,7 @@ from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError, StepGuard, not_finite
 from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch_placement import place_microbatches

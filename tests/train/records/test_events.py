@@ -15,12 +15,12 @@ from mllm_jax.runtime.part import RunPeers
 from mllm_jax.supervise.attempts import read_attempts
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Phase, StepEnded, StepStarted
-from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners import figures, listeners
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.goodput.listener import GoodputListener
 from mllm_jax.train.listeners.goodput.record import TimeRecord
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch_placement import PlacedBatch

@@ -19,8 +19,8 @@ from data.processing.processor import Processor
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Phase
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import feed
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading import loader as run_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch_placement import PlacedBatch, place_microbatches
 from tests.timing import soon
@@ -59,7 +59,7 @@ def test_one_reader_feeds_all_devices(
         made.append(DataLoader(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(feed, "DataLoader", counted)
+    monkeypatch.setattr(run_loader, "DataLoader", counted)
     with open_loader(experiment, LoaderState(0)) as loader:
         own = next(loader)
     assert len(made) == 1

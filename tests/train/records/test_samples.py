@@ -14,7 +14,7 @@ from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.samples import SampleList
 

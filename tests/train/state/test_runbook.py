@@ -40,12 +40,12 @@ from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.checkpoint_return import CheckpointReturn
 from mllm_jax.train.components.checkpoint_saver import CheckpointSaver, SaveError
-from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.listeners.goodput import record
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
+from mllm_jax.train.loading import loader as run_loader
 from mllm_jax.train.records.forms import metrics_schema
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.copier import _CheckpointCopier, _put_records
@@ -339,9 +339,9 @@ def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     np.save(lengths / "tokens.npy", np.zeros(9))
     drop_damaged(lengths, "measured lengths")
     two: Any = SimpleNamespace(gather_values=lambda name, value: ["a", "b"])
-    monkeypatch.setattr(feed, "current_peers", lambda: two)
+    monkeypatch.setattr(run_loader, "current_peers", lambda: two)
     table: Any = SimpleNamespace(digest="a", folder=lengths)
-    return [why(DataError, lambda: feed.check_same(table))]
+    return [why(DataError, lambda: run_loader.check_same(table))]
 
 
 def test_every_message_of_storage_is_said(

@@ -6,7 +6,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.loading.loader import open_loader
 from mllm_jax.train.state.progress import Progress
 from tests.configs import ONE_DEVICE
 from tests.train.runs import initial_state, run

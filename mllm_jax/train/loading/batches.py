@@ -12,7 +12,7 @@ from data.loading.assemble import mask_sample
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.groups import exchange_with_groups
+from mllm_jax.train.loading.groups import exchange_with_groups
 from mllm_jax.train.step.batch_placement import (
     PlacedBatch,
     local_rows,

@@ -12,8 +12,8 @@ from data.sample import Lengths
 from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.train.feed import group_size
-from mllm_jax.train.feed.group_size import GroupCost, choose_group_size
+from mllm_jax.train.loading import group_size
+from mllm_jax.train.loading.group_size import GroupCost, choose_group_size
 from tests.configs import ROOT
 from tests.data.samples import make_lengths
 

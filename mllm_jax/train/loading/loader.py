@@ -43,8 +43,8 @@ from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.group_size import choose_group_size
-from mllm_jax.train.feed.groups import find_group, gather_from_groups
+from mllm_jax.train.loading.group_size import choose_group_size
+from mllm_jax.train.loading.groups import find_group, gather_from_groups
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch_placement import process_rows, row_hosts
 from sharding.hosts import ProcessGroup

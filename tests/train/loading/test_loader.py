@@ -20,7 +20,7 @@ from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import feed
+from mllm_jax.train.loading import loader as run_loader
 from tests.configs import config
 from tests.data.samples import TEXT, make_lengths
 from tests.train.llava_folder import write_folder
@@ -45,7 +45,7 @@ class Told(RunPeers):
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     own = Told()
-    monkeypatch.setattr(feed, "current_peers", lambda: own)
+    monkeypatch.setattr(run_loader, "current_peers", lambda: own)
     return own
 
 
@@ -69,9 +69,9 @@ def full_disk() -> NoReturn:
 def test_the_others_are_told_of_an_error_before_this_process_gives_up(
     told: Told, action: Any, kind: type[Exception], says: str
 ) -> None:
-    assert feed.run_on_all(lambda: 7) == 7
+    assert run_loader.run_on_all(lambda: 7) == 7
     with pytest.raises(kind, match=r"no such file|a\[0\]: gone|No space left"):
-        feed.run_on_all(action)
+        run_loader.run_on_all(action)
     assert told.told == ["read", says]
 
 
@@ -82,7 +82,7 @@ def test_an_error_elsewhere_ends_this_process(told: Told, other: str, code: Exit
     """What may pass there is no reason to start no other attempt."""
     told.other = other
     with pytest.raises(DataError, match="another process cannot read the data") as found:
-        feed.run_on_all(lambda: 7)
+        run_loader.run_on_all(lambda: 7)
     assert exit_code_of(found.value) == code
 
 
@@ -102,11 +102,11 @@ def test_one_process_makes_the_index_before_the_others_open_it(
         done.append("opened")
         return source
 
-    monkeypatch.setattr(feed, "current_peers", Two)
-    monkeypatch.setattr(feed, "make_source", opened)
-    monkeypatch.setattr(feed, "is_primary", lambda: primary)
+    monkeypatch.setattr(run_loader, "current_peers", Two)
+    monkeypatch.setattr(run_loader, "make_source", opened)
+    monkeypatch.setattr(run_loader, "is_primary", lambda: primary)
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    assert feed.shared_source(DataConfig(budgets={"tokens": 1, "segments": 1})) is source
+    assert run_loader.shared_source(DataConfig(budgets={"tokens": 1, "segments": 1})) is source
     first, second = (["opened"], []) if primary else ([], ["opened"])
     assert done == [*first, "together", *second, "together"]
 
@@ -122,9 +122,9 @@ def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatc
         def gather_values(self, name: str, value: Any) -> list[Any]:
             return [table.digest for table in tables]
 
-    monkeypatch.setattr(feed, "current_peers", Three)
+    monkeypatch.setattr(run_loader, "current_peers", Three)
     with pytest.raises(DataError, match="processes 0 and 2 have measured other lengths"):
-        feed.check_same(tables[0])
+        run_loader.check_same(tables[0])
 
 
 def configured(folder: Path, **changes: Any) -> ExperimentConfig:
@@ -174,7 +174,7 @@ def test_a_held_out_split_of_nothing_is_told_at_the_start(
     folder = write_folder(tmp_path / "data", bad=False)
     (folder / "heldout.json").write_text(json.dumps(records))
     with pytest.raises(DataError, match=f"none of {len(records)} held-out samples .*{told}"):
-        feed.check_sources(configured(folder))
+        run_loader.check_sources(configured(folder))
 
 
 def test_groups_are_chosen_by_samples_from_all_parts_of_the_data(
@@ -188,7 +188,7 @@ def test_groups_are_chosen_by_samples_from_all_parts_of_the_data(
     def choose(_: Any, __: Any, samples: list[Lengths], *___: Any) -> NoReturn:
         raise ChosenError(samples)
 
-    monkeypatch.setattr(feed, "choose_group_size", choose)
+    monkeypatch.setattr(run_loader, "choose_group_size", choose)
     folder = write_folder(tmp_path / "data", bad=False)
     found = []
     for lengths in ("cached", "on_read"):
@@ -200,7 +200,7 @@ def test_groups_are_chosen_by_samples_from_all_parts_of_the_data(
             schedule__hardware="h100",
         )
         with pytest.raises(ChosenError) as chosen:
-            feed.open_loader(Experiment.build(own), LoaderState(0))
+            run_loader.open_loader(Experiment.build(own), LoaderState(0))
         found.append(chosen.value.args[0])
     assert len(found[0]) == len(json.loads((folder / "train.json").read_text()))
     assert found[0] == found[1]
