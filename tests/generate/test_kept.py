@@ -60,7 +60,7 @@ class Answering(AnswerGenerator):
     def __init__(self) -> None:
         self._notify = self.told = list[str]().append
         self.batches: list[list[int]] = []
-        self.processor: Any = SimpleNamespace(tokens=SimpleNamespace(module="decoder"))
+        self.processor: Any = SimpleNamespace(text=SimpleNamespace(module="decoder"))
 
     def _choose_rows(self, prompts: int) -> int:
         return 2
