@@ -37,6 +37,7 @@ def setting(config: ExperimentConfig) -> MachineSetting:
     return MachineSetting(on_devices(config, devices), devices, SMALL_SIZES, None, silent)
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_and_the_rest_is_measured(
     config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def predicted_flops(config: ExperimentConfig) -> float:
     return tasks.forward + tasks.backward
 
 
+@pytest.mark.slow
 def test_the_compiled_step_has_neither_gradients_nor_state_of_bases() -> None:
     """Bases are 2 bytes a parameter, and all of a parameter that trains is 12, with its moments."""
     config = load_config(CONFIG)

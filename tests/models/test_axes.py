@@ -82,6 +82,7 @@ def test_what_masks_and_rotations_read_decides_the_loss() -> None:
         assert abs(float(other) - float(loss)) > 1e-5
 
 
+@pytest.mark.slow
 def test_a_pipeline_with_context_ranks_is_one_device() -> None:
     batches = [synthetic_batch(model(), 2, TOKENS, {}, seed) for seed in range(MICROBATCHES)]
     assert all(own.text_rows.array("span_ids").any() for own in batches)

@@ -198,7 +198,7 @@ SHARED = {"devices": 4, "decoder": {"fsdp": 2, "expert": 2}}
     [
         pytest.param("mixtral", "vision", "siglip", marks=pytest.mark.slow),
         pytest.param("qwen2_moe", "audio", "whisper", marks=pytest.mark.slow),
-        ("qwen3_moe", "vision", "clip"),
+        pytest.param("qwen3_moe", "vision", "clip", marks=pytest.mark.slow),
     ],
 )
 def test_any_encoder_goes_with_a_decoder_with_experts(

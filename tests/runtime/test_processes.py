@@ -58,6 +58,7 @@ EVERYWHERE = {"0" * 8, "0" * 32}
 
 
 @pytest.mark.multihost
+@pytest.mark.slow
 def test_a_run_keeps_its_folder_listens_at_home_and_names_a_process_that_is_killed(
     tmp_path, processes
 ):

@@ -232,6 +232,7 @@ def _nodes(optimizer):
     return jax.tree.leaves(optimizer, is_leaf=lambda own: hasattr(own, "mu"))
 
 
+@pytest.mark.slow
 def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     experiment, fresh_state, small_config, tmp_path, monkeypatch
 ):

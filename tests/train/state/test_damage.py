@@ -136,6 +136,7 @@ def test_any_flipped_bit_of_the_arrays_is_noticed(saved, scratch, data):
     assert restored == 1
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_any_other_file_is_noticed_or_changes_nothing(saved, scratch):
     """The other files, which Orbax writes after the checksums, hold only times of writing."""
     harmless = {"commit_success.txt", "_CHECKPOINT_METADATA"}

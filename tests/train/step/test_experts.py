@@ -236,6 +236,7 @@ def test_shapes_are_those_of_what_is_made(router: str) -> None:
     assert abstract_parameters(model(router))[0] == made
 
 
+@pytest.mark.slow
 def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_is_finite() -> None:
     params = jax.tree.map(np.array, parameters("sigmoid"))
     params["decoder"]["layers"]["experts"]["router"]["kernel"][1, 0, 0] = 3e38  # logits overflow
