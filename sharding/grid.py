@@ -16,7 +16,7 @@ and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``. `mesh.py` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Literal
@@ -203,6 +203,13 @@ class JointGrid:
             ]
             lines.append(f"{name:<8} {' '.join(parts) or 'replicated'}")
         return "\n".join(lines)
+
+
+def join_grids(grids: Sequence[JointGrid]) -> JointGrid:
+    """The grid of the first group with the plans and views of all, each on its group's mesh."""
+    plans = {name: plan for grid in grids for name, plan in grid.plans.items()}
+    views: dict[str, MeshView] = {name: view for grid in grids for name, view in grid.views.items()}
+    return replace(grids[0], plans=plans, views=views)
 
 
 def refining_plans(

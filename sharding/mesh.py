@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -64,3 +64,11 @@ def sharded_shapes(shapes: object, mesh: Mesh, specs: object) -> Any:
         shapes,
         named_shardings(mesh, specs),
     )
+
+
+def group_by_mesh(leaves: Mapping[str, Any]) -> list[list[str]]:
+    """Names of arrays, or of their shapes, that lie on the same mesh, in the order of the names."""
+    names: dict[Any, list[str]] = {}
+    for name, leaf in leaves.items():
+        names.setdefault(leaf.sharding.mesh, []).append(name)
+    return [*names.values()]

@@ -1,9 +1,18 @@
-"""The parallel plan of one module: how many ways each axis splits it."""
+"""The parallel plan of one module: how many ways each axis splits it; and groups of modules.
+
+Modules of one group share its devices under one joint grid. Four devices, a decoder on the first
+two and encoders on one each::
+
+    device     0      1      2        3
+    group      [  decoder  ] [vision] [audio]
+    grid       data 2        one      one
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -131,3 +140,58 @@ def list_factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
     for first in divisors_of(n):
         for others in list_factorizations(n // first, parts - 1):
             yield (first, *others)
+
+
+#: Numbers of the devices of a module, in the order of its grid.
+DeviceNumbers = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DeviceGroup:
+    """Modules that share devices, one at a time; groups have no device in common.
+
+    Attributes:
+        devices: numbers of the devices.
+        plans: plans of the modules by name.
+    """
+
+    devices: DeviceNumbers
+    plans: Mapping[str, ParallelPlan]
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Names of the modules."""
+        return tuple(self.plans)
+
+
+def group_modules(
+    plans: Mapping[str, ParallelPlan], devices: Mapping[str, DeviceNumbers]
+) -> tuple[DeviceGroup, ...]:
+    """Groups of modules with the same devices, that of the backbone first.
+
+    Args:
+        plans: plans of all modules by name, the backbone's first.
+        devices: devices of each module.
+
+    Raises:
+        PlanError: a plan does not cover its devices, or groups have devices in common.
+    """
+    groups: dict[DeviceNumbers, dict[str, ParallelPlan]] = {}
+    for name, plan in plans.items():
+        if plan.devices != len(devices[name]):
+            raise PlanError(
+                f"{name}: {plan} covers {plan.devices} devices but {name} has {len(devices[name])}",
+                f"choose degrees that multiply to {len(devices[name])}",
+            )
+        groups.setdefault(devices[name], {})[name] = plan
+    owners: dict[int, str] = {}
+    for numbers, of_group in groups.items():
+        first = next(iter(of_group))
+        for number in numbers:
+            owner = owners.setdefault(number, first)
+            if owner != first:
+                raise PlanError(
+                    f"{first} and {owner} have device {number} in common but not all devices",
+                    "choose the same devices for both, or none in common",
+                )
+    return tuple(DeviceGroup(numbers, of_group) for numbers, of_group in groups.items())

@@ -9,7 +9,7 @@ encoders with independent microbatches under several loads, which one program ru
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -41,6 +41,8 @@ from mllm_jax.train.step.batch_placement import (
 )
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from mllm_jax.train.step.gradient_program import Batch
+from mllm_jax.train.step.mpmd.build import build_grouped_gradient_step
+from mllm_jax.train.step.step import Step
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.plan import ParallelPlan
 
@@ -147,8 +149,11 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
             return batches
         return [scatter_rows(batch, model, seed + i) for i, batch in enumerate(batches)]
 
-    got = make_gradient_function(
-        model, plans, distribute_rows(microbatches), pipeline, frozen, **how
+    distributed = distribute_rows(microbatches)
+    got = (
+        make_grouped_gradient_function(small, distributed)
+        if small.parallel.groups
+        else make_gradient_function(model, plans, distributed, pipeline, frozen, **how)
     )
     expected = make_gradient_function(model, single, microbatches, frozen=frozen)
     router_params_by_name = dict(preferred_routers(model, plans[model.backbone], params))
@@ -235,16 +240,49 @@ def make_gradient_function(
     devices = jax.local_devices()[:1] if single_device else None
     how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
     step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
-    rows = len(microbatches[0].text_rows.inputs)
+    programs: list[Any] = []
+
+    def compute(params: Any, batch: Batch) -> tuple[Any, jax.Array]:
+        primed = step.prime_batch(params, batch)
+        if not programs:
+            programs.append(step.gradients.lower(params, primed).compile(_run_once()))
+        results: tuple[Any, jax.Array] = programs[0](params, primed)
+        return results
+
+    return _run_gradients(step, compute, microbatches, all_rows=single_device)
+
+
+def make_grouped_gradient_function(
+    config: ExperimentConfig, microbatches: Sequence[PackedBatch]
+) -> GradientFunction:
+    """`make_gradient_function` of modules in groups that have devices of their own."""
+    step = build_grouped_gradient_step(config)
+    return _run_gradients(step, step.gradients, microbatches)
+
+
+def _run_gradients(
+    step: Step,
+    compute: Callable[[Any, Batch], tuple[Any, jax.Array]],
+    microbatches: Sequence[PackedBatch],
+    *,
+    all_rows: bool = False,
+) -> GradientFunction:
+    """The function of a step.
+
+    Args:
+        compute: gradients and loss, from parameters and a batch on the devices.
+        microbatches: those that are taken unless others are given.
+        all_rows: whether this process has all rows, whatever others have.
+    """
+    model, rows = step.program.model, len(microbatches[0].text_rows.inputs)
     chosen = local_rows(step, rows)
 
     def placed_batch(microbatches: Sequence[PackedBatch]) -> Batch:
         return place_microbatches(
-            [b if single_device else select_rows(b, chosen) for b in microbatches], step
+            [b if all_rows else select_rows(b, chosen) for b in microbatches], step
         )
 
     first_batch = placed_batch(microbatches)
-    programs: list[Any] = []
 
     def run(
         params: Any, microbatches: Sequence[PackedBatch] | None = None
@@ -257,10 +295,7 @@ def make_gradient_function(
         )
         # Accelerators multiply float32 in fewer bits by default.
         with jax.default_matmul_precision("highest"):
-            primed = step.prime_batch(placed, batch)
-            if not programs:
-                programs.append(step.gradients.lower(placed, primed).compile(_run_once()))
-        grads, loss = programs[0](placed, primed)
+            grads, loss = compute(placed, batch)
         grads = jax.tree.map(gather_to_host, grads)
         canonical = jax.tree.map(np.asarray, step.form.to_canonical(grads))
         return gather_to_host(loss), {

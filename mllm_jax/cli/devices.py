@@ -49,7 +49,7 @@ def start_devices(
 
         use_cpu_only()
     elif call.devices == "compiler":
-        from mllm_jax.config.sections import ParallelConfig
+        from mllm_jax.config.run import ParallelConfig
         from mllm_jax.runtime.devices import start_devices
 
         start_devices(ParallelConfig())

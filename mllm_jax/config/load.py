@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from data.places import local
 from mllm_jax.config.explain import explain_error, find_coerced
 from mllm_jax.config.renamed_keys import RenameError, of_command
-from mllm_jax.config.run import RunConfig
+from mllm_jax.config.run import ParallelConfig, RunConfig
 from mllm_jax.config.sections import (
     AdamWConfig,
     CheckpointConfig,
@@ -31,7 +31,6 @@ from mllm_jax.config.sections import (
     LambConfig,
     MuonConfig,
     OptimizerConfig,
-    ParallelConfig,
     ParameterGroup,
     ScheduleConfig,
     TrainConfig,

@@ -1,8 +1,9 @@
-"""The section `run`, with those of dashboards: services that keep the figures of runs."""
+"""The sections `run`, with dashboards, and `parallel`: how a run is started, and on what."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,8 +17,9 @@ from pydantic import (
 
 from data.places import LocalText, without_credentials
 from mllm_jax.layers.config.parts import Section
-from mllm_jax.models.short_form import BACKBONE, MODULES, in_form
-from sharding.plan import ParallelPlan
+from mllm_jax.models.short_form import BACKBONE, MODULES, in_form, sections_of_modules
+from sharding.grid import ReduceDtype
+from sharding.plan import DeviceNumbers, ParallelPlan
 
 #: An entry of `run.loggers`.
 Logger = Literal["wandb", "mlflow"]
@@ -204,3 +206,122 @@ class RunConfig(Section):
                     f"leave it out, or name {name} in run.loggers"
                 )
         return self
+
+
+#: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.
+Asked = Literal["flags", "gather", "scatter", "tensor"]
+
+
+class DeviceGroupConfig(Section):
+    """Modules that have devices, or slices of devices, of their own.
+
+    Args:
+        modules: names of the modules, or of the buckets of an encoder, which share these devices,
+            one at a time.
+        devices: first and last device of the group, e.g. `[4, 7]`; null: all devices.
+        quota: part of each of these devices that is the group's slice of it, e.g. 0.5; null: the
+            group has the devices for itself.
+    """
+
+    modules: tuple[str, ...] = Field(min_length=1)
+    devices: tuple[int, int] | None = None
+    quota: float | None = Field(None, gt=0, lt=1)
+
+
+class ParallelConfig(Section):
+    """Devices and the plan of every module over them.
+
+    Args:
+        platform: kind of device; `cpu` emulates `devices` devices on the host.
+        devices: number of devices of all processes together; the degrees of every plan multiply
+            to it.
+        distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
+        decoder: degrees of the decoder.
+        encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
+            each of its buckets one.
+        modules: degrees of every module, in place of `decoder` and `encoders`, for a model that has
+            `modules`.
+        groups: groups of modules by name that have devices of their own, and run side by side, e.g.
+            `{text: {modules: [decoder], devices: [0, 5]}, media: {modules: [vision], devices: [6,
+            7]}}`; every module is in one of them. Without groups all modules share all devices, one
+            at a time. See docs/concepts/device_groups.md.
+        exchange: how encoder outputs reach the decoder's tokens: `all_to_all` (by routes; needs
+            `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
+            all tokens; `auto`: for every bucket the one of the fewest predicted seconds on
+            `schedule.hardware`, without it the one that moves the fewest bytes.
+        overlap: collectives that run beside compute: `auto`, on accelerators all that are known to
+            help under these plans, `flags` alone beside stages; `off`; or a list of
+            `flags` (options of XLA's compiler for the platform), `gather` (of the parameters of the
+            next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
+            `tensor` (rows before and after products, over tensor ranks, in rings). Pieces of the
+            program are for a decoder without stages.
+        reduce_dtype: type in which tensor ranks send each other the partial sums of a forward:
+            `float32`, in which they are as those of one device, or `bfloat16`, which is half the
+            bytes.
+    """
+
+    platform: Literal["cpu", "gpu", "tpu"] = "cpu"
+    devices: int = Field(1, ge=1)
+    distributed: bool = False
+    decoder: ParallelPlan = ParallelPlan()
+    encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
+    written: dict[str, ParallelPlan] = Field(default_factory=dict, alias=MODULES)
+    groups: dict[str, DeviceGroupConfig] = Field(default_factory=dict)
+    exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
+    overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
+    reduce_dtype: ReduceDtype = "float32"
+
+    @property
+    def plans(self) -> dict[str, ParallelPlan]:
+        """Plans of all modules by name, the backbone's first."""
+        return dict(self.written) or {BACKBONE: self.decoder, **self.encoders}
+
+    @property
+    def backbone_plan(self) -> ParallelPlan:
+        """The plan of the backbone."""
+        return next(iter(self.plans.values()))
+
+    @property
+    def others(self) -> dict[str, ParallelPlan]:
+        """The plans of all modules but the backbone, by name."""
+        return dict([*self.plans.items()][1:])
+
+    @property
+    def slices(self) -> int:
+        """Slices of every device, each of which JAX takes for a device: one without quotas."""
+        return max(1, sum(group.quota is not None for group in self.groups.values()))
+
+    @property
+    def jax_devices(self) -> int:
+        """Number of what JAX takes for devices: slices, or whole devices."""
+        return self.devices * self.slices
+
+    @property
+    def module_devices(self) -> dict[str, DeviceNumbers]:
+        """Numbers of the devices of every module, or bucket, that is in a group.
+
+        Slices of a device follow one another: of two, device 1 has the numbers 2 and 3.
+        """
+        numbers: dict[str, DeviceNumbers] = {}
+        slices = iter(range(self.slices))
+        for group in self.groups.values():
+            first, last = group.devices or (0, self.devices - 1)
+            offset = 0 if group.quota is None else next(slices)
+            devices = tuple(device * self.slices + offset for device in range(first, last + 1))
+            numbers |= dict.fromkeys(group.modules, devices)
+        return numbers
+
+    def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
+        """The section with the plans of all modules by name, for the devices that they cover."""
+        changed = self.with_modules(plans)
+        return changed.model_copy(update={"devices": changed.backbone_plan.devices})
+
+    def with_modules(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
+        """The section with other plans of all modules by name, the backbone's first."""
+        if self.written:
+            return self.model_copy(update={"written": dict(plans)})
+        return self.model_copy(update=sections_of_modules(plans, BACKBONE))
+
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_form(serialize(self), bool(self.written))

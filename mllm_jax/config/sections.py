@@ -5,29 +5,25 @@ Each section checks its keys; `mllm_jax/config/checks/checks.py` checks their ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from data.config import DataConfig
 from data.faults import LONGEST
 from data.places import LocalText, Place
 from data.quotes import cut
-from mllm_jax.config.run import RunConfig
+from mllm_jax.config.run import ParallelConfig, RunConfig
 from mllm_jax.layers.config.parts import Section
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import (
     BACKBONE,
-    MODULES,
     backbone_of,
     for_backbone,
-    in_form,
-    sections_of_modules,
 )
 from scheduling.schedules.kinds import ScheduleKind
-from sharding.grid import ReduceDtype
 from sharding.plan import ParallelPlan
 
 #: Pattern of the linear layers in the layers of a module, after its name.
@@ -41,79 +37,6 @@ class ConfigError(ValueError):
         self.problems = tuple(cut(problem, 4 * LONGEST) for problem in problems)
         count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
         super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in self.problems))
-
-
-#: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.
-Asked = Literal["flags", "gather", "scatter", "tensor"]
-
-
-class ParallelConfig(Section):
-    """Devices and the plan of every module over them.
-
-    Args:
-        platform: kind of device; `cpu` emulates `devices` devices on the host.
-        devices: number of devices of all processes together; the degrees of every plan multiply
-            to it.
-        distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
-        decoder: degrees of the decoder.
-        encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
-            each of its buckets one.
-        modules: degrees of every module, in place of `decoder` and `encoders`, for a model that has
-            `modules`.
-        exchange: how encoder outputs reach the decoder's tokens: `all_to_all` (by routes; needs
-            `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
-            all tokens; `auto`: for every bucket the one of the fewest predicted seconds on
-            `schedule.hardware`, without it the one that moves the fewest bytes.
-        overlap: collectives that run beside compute: `auto`, on accelerators all that are known to
-            help under these plans, `flags` alone beside stages; `off`; or a list of
-            `flags` (options of XLA's compiler for the platform), `gather` (of the parameters of the
-            next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
-            `tensor` (rows before and after products, over tensor ranks, in rings). Pieces of the
-            program are for a decoder without stages.
-        reduce_dtype: type in which tensor ranks send each other the partial sums of a forward:
-            `float32`, in which they are as those of one device, or `bfloat16`, which is half the
-            bytes.
-    """
-
-    platform: Literal["cpu", "gpu", "tpu"] = "cpu"
-    devices: int = Field(1, ge=1)
-    distributed: bool = False
-    decoder: ParallelPlan = ParallelPlan()
-    encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
-    written: dict[str, ParallelPlan] = Field(default_factory=dict, alias=MODULES)
-    exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
-    overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
-    reduce_dtype: ReduceDtype = "float32"
-
-    @property
-    def plans(self) -> dict[str, ParallelPlan]:
-        """Plans of all modules by name, the backbone's first."""
-        return dict(self.written) or {BACKBONE: self.decoder, **self.encoders}
-
-    @property
-    def backbone_plan(self) -> ParallelPlan:
-        """The plan of the backbone."""
-        return next(iter(self.plans.values()))
-
-    @property
-    def others(self) -> dict[str, ParallelPlan]:
-        """The plans of all modules but the backbone, by name."""
-        return dict([*self.plans.items()][1:])
-
-    def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
-        """The section with the plans of all modules by name, for the devices that they cover."""
-        changed = self.with_modules(plans)
-        return changed.model_copy(update={"devices": changed.backbone_plan.devices})
-
-    def with_modules(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
-        """The section with other plans of all modules by name, the backbone's first."""
-        if self.written:
-            return self.model_copy(update={"written": dict(plans)})
-        return self.model_copy(update=sections_of_modules(plans, BACKBONE))
-
-    @model_serializer(mode="wrap")
-    def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_form(serialize(self), bool(self.written))
 
 
 class ScheduleConfig(Section):

@@ -36,6 +36,8 @@ _CHOICES: Mapping[str, Choice] = MappingProxyType({"last": "last", "mean": "mean
 Samples = dict[str, jax.Array]
 #: By objective and by the source of an edge, what the edge brings.
 Outputs = dict[str, dict[str, Any]]
+#: No outputs have been encoded elsewhere.
+NOTHING_ENCODED: Mapping[str, jax.Array] = MappingProxyType({})
 
 
 class Model:
@@ -108,7 +110,7 @@ class Model:
             routes: routes of its outputs, by bucket; nothing if media are in the rows of their
                 samples.
         """
-        return self._sum_merged(self.graph.merged, params, rows, routes)[0]
+        return self._sum_merged(self.graph.merged, params, rows, routes, {})[0]
 
     def _sum_merged(
         self,
@@ -116,8 +118,9 @@ class Model:
         params: Any,
         rows: Mapping[str, ModuleRows],
         routes: Mapping[str, RouteArrays],
+        encoded: Mapping[str, jax.Array],
     ) -> tuple[jax.Array | None, Samples]:
-        """The outputs of modules in the backbone's rows; arguments as of `merged`.
+        """The outputs of modules in the backbone's rows; arguments as of `decode`.
 
         Returns:
             The sum of those that are merged, and what edges into objectives bring.
@@ -126,14 +129,16 @@ class Model:
         samples: Samples = {}
         for bucket, module in self.others.items():
             if module.name in names:
-                outputs = self._encode_bucket(bucket, params, rows[bucket])
+                outputs = encoded.get(bucket)
+                if outputs is None:
+                    outputs = self.encode_bucket(bucket, params, rows[bucket])
                 of_merged, brought = self.merges[bucket](outputs, routes.get(bucket), target)
                 merged += [] if of_merged is None else [of_merged]
                 samples |= {k: samples[k] + x if k in samples else x for k, x in brought.items()}
         return sum(merged[1:], merged[0]) if merged else None, samples
 
-    def _encode_bucket(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
-        """The outputs of a bucket.
+    def encode_bucket(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
+        """The outputs of a bucket, `[rows, outputs / shards, width]`.
 
         Without inputs nothing is computed: of a module with several buckets a row, of others all
         rows of this rank.
@@ -157,18 +162,56 @@ class Model:
         Args:
             params, rows, routes: as of `merged_outputs`.
         """
+        hidden, aux, samples = self.decode(params, rows, routes)
+        return self.objective_inputs(params, rows, routes, hidden, samples), aux
+
+    def decode(
+        self,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+        encoded: Mapping[str, jax.Array] = NOTHING_ENCODED,
+    ) -> tuple[jax.Array, Aux, Samples]:
+        """The backbone on a microbatch, with what is merged into its rows.
+
+        Args:
+            params, rows, routes: as of `merged_outputs`.
+            encoded: outputs of buckets that other devices have encoded.
+
+        Returns:
+            The backbone's outputs, this rank's part of auxiliary losses, and what merged modules
+            bring to objectives.
+        """
         name = self.config.backbone
-        others = {module.name for module in self.others.values()}
-        merged, samples = self._sum_merged(others, params, rows, routes)
+        merged, samples = self._sum_merged(self.graph.merged, params, rows, routes, encoded)
         with jax.named_scope("decode"):
-            outputs, aux = self.backbone.forward(params[name], rows[name], merged)
-        for_objectives: Outputs = {}
+            hidden, aux = self.backbone.forward(params[name], rows[name], merged)
+        return hidden, aux, samples
+
+    def objective_inputs(
+        self,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+        hidden: jax.Array,
+        samples: Samples,
+        encoded: Mapping[str, jax.Array] = NOTHING_ENCODED,
+    ) -> Outputs:
+        """What the objectives read of one microbatch.
+
+        Args:
+            params, rows, routes, encoded: as of `decode`.
+            hidden, samples: its results.
+        """
+        unmerged = {m.name for m in self.others.values()} - {*self.graph.merged}
+        samples = samples | self._sum_merged(unmerged, params, rows, routes, encoded)[1]
+        own_rows, inputs = rows[self.config.backbone], Outputs()
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    value = self._edge_output(edge, outputs, params, rows[name], samples)
-                for_objectives.setdefault(objective, {})[edge.source] = value
-        return for_objectives, aux
+                    value = self._edge_output(edge, hidden, params, own_rows, samples)
+                inputs.setdefault(objective, {})[edge.source] = value
+        return inputs
 
     def _edge_output(
         self,

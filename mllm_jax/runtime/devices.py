@@ -255,7 +255,7 @@ def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
         jax.config.update("jax_platforms", platforms[parallel.platform])
         if parallel.platform == "cpu":
             jax.config.update(
-                "jax_num_cpu_devices", _devices_per_process(parallel.devices, processes)
+                "jax_num_cpu_devices", _devices_per_process(parallel.jax_devices, processes)
             )
     except RuntimeError as error:
         raise DevicesStartedError(
@@ -290,10 +290,10 @@ def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[ja
     counts = [
         sum(device.process_index == process for device in devices) for process in range(count)
     ]
-    share = parallel.devices / count
+    share = parallel.jax_devices / count
     lacking = [process for process in range(count) if counts[process] < share]
-    if not lacking and (len(devices) == parallel.devices or count == 1):
-        return devices[: parallel.devices]
+    if not lacking and (len(devices) == parallel.jax_devices or count == 1):
+        return devices[: parallel.jax_devices]
     each = ", ".join(f"process {process} has {counts[process]} of {share:g}" for process in lacking)
     message = (
         f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} devices "

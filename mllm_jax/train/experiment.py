@@ -13,10 +13,12 @@ from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.step.build import build_step_on_devices_of, build_train_step, with_pipeline_plan
+from mllm_jax.train.step.mpmd.build import build_grouped_step
 from mllm_jax.train.step.plain import PlainProgram
-from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.step.step import Step, TrainStep
 from scheduling.schedules.tasks import Observer
 from sharding.grid import JointGrid
+from sharding.plan import PlanError
 from sharding.stages import without_stages
 
 #: Name of the program that takes a step, for messages and for where it is stored.
@@ -36,7 +38,7 @@ class Experiment:
     config: ExperimentConfig
     grid: JointGrid
     processor: Processor
-    step: TrainStep
+    step: Step
     shapes: set[Shape] = field(default_factory=set)
 
     @classmethod
@@ -48,17 +50,31 @@ class Experiment:
             ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be built.
         """
-        step = build_train_step(config)
+        build = build_grouped_step if config.parallel.groups else build_train_step
+        step = build(config)
         processor = configured_processor(config)
         return cls(config, step.program.grid, processor, step)
+
+    @property
+    def joint_step(self) -> TrainStep:
+        """The step, of one program on all devices.
+
+        Raises:
+            PlanError: modules have devices of their own.
+        """
+        if not isinstance(self.step, TrainStep):
+            names = ", ".join(self.config.parallel.groups)
+            reason = f"parallel.groups: {names} have no program in common, which this needs"
+            raise PlanError(reason, "choose parallel.groups={}, and plans over all devices")
+        return self.step
 
     @cached_property
     def forward_step(self) -> TrainStep:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
-        if isinstance(self.step.program, PlainProgram):
-            return self.step
+        if isinstance(self.joint_step.program, PlainProgram):
+            return self.joint_step
         plans = without_stages(self.config.parallel.plans)
-        return build_step_on_devices_of(self.step, self.config.model, plans)
+        return build_step_on_devices_of(self.joint_step, self.config.model, plans)
 
     @property
     def precompiled(self) -> PrecompiledPrograms | None:
@@ -70,7 +86,7 @@ class Experiment:
 
     def observed_step(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of fused tasks."""
-        return with_pipeline_plan(self.step, observe=observe)
+        return with_pipeline_plan(self.joint_step, observe=observe)
 
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""

@@ -101,7 +101,9 @@ class StepRunner:
         self.state, self.progress, self.notify = state, progress, notify
         self.in_flight: deque[tuple[int, jax.Array]] = deque()
         self.step = synchronize_program(STEP_PROGRAM, program.update, experiment.precompiled)
-        self._replica_check = ReplicaCheck(program) if config.train.check_every else None
+        self._replica_check = (
+            ReplicaCheck(experiment.joint_step) if config.train.check_every else None
+        )
         # Emulated devices share the host's threads: more than one step at a time could starve.
         self._most_in_flight = 1 if config.parallel.platform == "cpu" else 2
         self._carried: dict[str, jax.Array] | None = None

@@ -118,7 +118,7 @@ def test_the_batch_is_what_training_makes(
     small_config: Make, changes: dict[str, Any], balance: str
 ) -> None:
     experiment = Experiment.build(small_config(**changes, data__balance=balance))
-    config, step = experiment.config, experiment.step
+    config, step = experiment.config, experiment.joint_step
     with open_loader(experiment, LoaderState(0)) as loader:
         microbatches = [next(loader).batch for _ in range(config.train.accumulate)]
     made = place_microbatches(microbatches, step)
@@ -141,7 +141,7 @@ def test_the_batch_is_what_training_makes(
 def test_the_step_is_that_of_training(small_config: Make) -> None:
     """The program that is lowered from shapes is the one that runs on arrays."""
     experiment = Experiment.build(small_config())
-    step = experiment.step
+    step = experiment.joint_step
     with open_loader(experiment, LoaderState(0)) as loader:
         batch = place_microbatches([next(loader).batch], step)
     lowered = step.update.lower(step.abstract_state, training_batch(experiment.config, step))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.experimental import multihost_utils
 
-from mllm_jax.config.sections import ParallelConfig
+from mllm_jax.config.run import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
 from mllm_jax.runtime.collective import CollectivePeers, true_on_all_processes
 from mllm_jax.runtime.exits import ExitCode

@@ -18,7 +18,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.goodput.ledger import COMPILED
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.step.step import Step
 from mllm_jax.train.trainer import StepRunner
 
 
@@ -42,7 +42,7 @@ def compilations() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
-def initial_state(step: TrainStep, seed: int = 0) -> Any:
+def initial_state(step: Step, seed: int = 0) -> Any:
     """The state before the first step, of random numbers whose program compiles fast."""
     return step.init(jax.random.key(seed, impl=HASHED))
 

@@ -13,6 +13,7 @@ from data.config import RouteConfig
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
+from mllm_jax.config.checks.group_checks import group_checks
 from mllm_jax.config.checks.overlap_checks import overlap_checks
 from mllm_jax.config.checks.period_checks import check_periods
 from mllm_jax.config.checks.pipeline_checks import pipeline_checks
@@ -49,7 +50,8 @@ def find_problems(config: ExperimentConfig) -> list[str]:
 
 def check_sections(config: ExperimentConfig) -> list[ConfigProblem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
-    plans = [*plan_checks(config), *pipeline_checks(config), *overlap_checks(config)]
+    plans = [*group_checks(config), *plan_checks(config)]
+    plans += [*pipeline_checks(config), *overlap_checks(config)]
     further = [
         *_check_without_plans(config),
         *_check_attention(config),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mllm_jax.config.checks.problems import ConfigProblem, ProblemChoice
 from mllm_jax.config.overlap import OPTIONS, has_tensor_ranks, why_useless
-from mllm_jax.config.sections import Asked, ExperimentConfig
+from mllm_jax.config.run import Asked
+from mllm_jax.config.sections import ExperimentConfig
 
 
 def overlap_checks(config: ExperimentConfig) -> Iterator[ConfigProblem]:

@@ -102,9 +102,15 @@ def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     return {
         name: plan
         for name, plan in present_plans(config).items()
-        if plan.devices == config.parallel.devices
+        if plan.devices == device_count(config, name)
         and (plan.expert == 1 or _has_experts(config, name))
     }
+
+
+def device_count(config: ExperimentConfig, name: str) -> int:
+    """Number of the devices of a module: those of its group, or all."""
+    numbers = config.parallel.module_devices.get(name)
+    return config.parallel.devices if numbers is None else len(numbers)
 
 
 def _has_experts(config: ExperimentConfig, name: str) -> bool:
@@ -129,13 +135,12 @@ def _plan_problem(
 def plans_for(config: ExperimentConfig, name: str) -> Iterator[ProblemChoice]:
     """Plans over all devices, those that are most like the present one first."""
     present = config.parallel.plans.get(name)
-    reference = present or ParallelPlan(data=config.parallel.devices)
+    devices = device_count(config, name)
+    reference = present or ParallelPlan(data=devices)
     axes = [axis for axis in AXES if axis in ("data", "tensor") or getattr(reference, axis) > 1]
     if not _has_experts(config, name):
         axes = [axis for axis in axes if axis != "expert"]
-    for plan in sorted(
-        _all_plans(config.parallel.devices, tuple(axes)), key=partial(_plan_distance, reference)
-    ):
+    for plan in sorted(_all_plans(devices, tuple(axes)), key=partial(_plan_distance, reference)):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
             yield ProblemChoice(str(plan), {config.plan_key(name): degrees})
@@ -181,7 +186,8 @@ def _check_device_counts(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every plan multiplies to the device count."""
     devices, plans = config.parallel.devices, present_plans(config)
     counts = {plan.devices for plan in plans.values()}
-    if len(plans) > 1 and len(counts) == 1 and counts != {devices}:
+    groups = config.parallel.groups
+    if len(plans) > 1 and len(counts) == 1 and counts != {devices} and not groups:
         key, covered = "parallel.devices", counts.pop()
         reason = f"{devices}, but all plans cover {_count_devices(covered)}"
         yield ConfigProblem(
@@ -191,10 +197,10 @@ def _check_device_counts(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         )
         return
     for name, plan in plans.items():
-        if plan.devices != devices:
-            reason = (
-                f"{plan} covers {_count_devices(plan.devices)}, but parallel.devices is {devices}"
-            )
+        count = device_count(config, name)
+        if plan.devices != count:
+            known = f"{name} has {count}" if groups else f"parallel.devices is {devices}"
+            reason = f"{plan} covers {_count_devices(plan.devices)}, but {known}"
             yield _plan_problem(config, name, config.plan_key(name), reason)
 
 
@@ -217,10 +223,27 @@ def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[ProblemC
 
 def _check_grid(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """All plans refine into one grid, whose encoders run inside the decoder's stages."""
-    plans, backbone = covering_plans(config), config.model.backbone
-    if backbone not in plans:
-        return
-    fitting = {backbone: plans.pop(backbone)}
+    for plans in _plans_by_group(config):
+        yield from _check_group_grid(config, plans)
+
+
+def _plans_by_group(config: ExperimentConfig) -> list[dict[str, ParallelPlan]]:
+    """Plans of modules that share devices, those of the backbone first."""
+    plans, numbers = covering_plans(config), config.parallel.module_devices
+    if not numbers:
+        return [plans] if config.model.backbone in plans else []
+    groups: dict[object, dict[str, ParallelPlan]] = {}
+    for name, plan in plans.items():
+        groups.setdefault(numbers.get(name), {})[name] = plan
+    return [*groups.values()]
+
+
+def _check_group_grid(
+    config: ExperimentConfig, plans: dict[str, ParallelPlan]
+) -> Iterator[ConfigProblem]:
+    """The plans of one group refine into one grid."""
+    first = next(iter(plans))
+    fitting = {first: plans.pop(first)}
     for name, plan in plans.items():
         try:
             grid = JointGrid.build(fitting | {name: plan})
@@ -236,7 +259,8 @@ def _check_grid(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 def _check_shared_plans(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The buckets of an encoder shard its parameters equally, in evaluation too."""
     plans, buckets = covering_plans(config), config.model.buckets
-    if config.model.backbone not in plans or len(set(buckets.values())) == len(buckets):
+    shared = len(set(buckets.values())) < len(buckets)
+    if config.model.backbone not in plans or not shared or config.parallel.groups:
         return
     unstaged = without_stages(plans)
     for name in (bucket for bucket in buckets if bucket in plans):

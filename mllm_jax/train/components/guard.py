@@ -27,6 +27,7 @@ from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
+from sharding.mesh import group_by_mesh
 
 logger = logging.getLogger(__name__)
 
@@ -177,17 +178,20 @@ def _describe_not_finite(step: int, loss: float, norm: float, layer: int | None)
 
 def not_finite(state: Any) -> list[str]:
     """Names of the leaves that hold infinite numbers or none; waits for the state."""
-    paths = [
-        (path, leaf)
+    leaves = {
+        leaf_name(path): leaf
         for path, leaf in jax.tree_util.tree_leaves_with_path(state)
         if leaf.size and jnp.issubdtype(leaf.dtype, jnp.inexact)
-    ]
-    flags = _are_finite([leaf for _, leaf in paths])
-    return [leaf_name(path) for (path, _), finite in zip(paths, flags, strict=True) if not finite]
+    }
+    bad = list[str]()
+    for names in group_by_mesh(leaves):
+        flags = _are_finite([leaves[name] for name in names])
+        bad += [name for name, finite in zip(names, flags, strict=True) if not finite]
+    return bad
 
 
 def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
-    """`[leaves]`, the same on every process."""
+    """`[leaves]`, of arrays on one mesh, the same on every process."""
     layout = leaves[0].sharding
     assert isinstance(layout, NamedSharding)  # as all of a run's state
     everywhere = NamedSharding(layout.mesh, PartitionSpec())

@@ -67,7 +67,7 @@ def place_step(
     next_batches = None if read.next_step is None else [m.batch for m in read.next_step]
     placed = place_batch(batches, step, next_batches, groups=exchange)
     if carried is None and step.program.prefetched_microbatches:
-        carried = step.prime_batch(
+        carried = experiment.joint_step.prime_batch(
             state["params"], place_microbatches(batches, step, groups=exchange)
         ).carried
     return placed._replace(batch=placed.batch.with_carried(carried or {}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -37,8 +37,11 @@ def build_optimizer(
     layouts: Any,
     frozen: FrozenParameters = NOTHING_FROZEN,
     bias_rate: float = 0.0,
-) -> optax.GradientTransformation:
+    modules: Collection[str] | None = None,
+) -> optax.GradientTransformationExtraArgs:
     """The configured optimizer for the parameters with gradients, whose layouts are `layouts`.
+
+    Its update takes the norm of all gradients as `norm`, or computes it.
 
     Args:
         config: section `train`.
@@ -46,6 +49,7 @@ def build_optimizer(
             order in which sums over parameters run.
         frozen: parameters without gradients.
         bias_rate: step of the biases that follow the load of experts.
+        modules: modules whose parameters are updated; by default all.
     """
     chosen = config.optimizer
     trained, constant = frozen.partition(layouts)
@@ -60,6 +64,8 @@ def build_optimizer(
     elif isinstance(chosen, LambConfig):
         parts["lamb"] = _build_lamb(config, chosen, layouts)
     used = {*jax.tree.leaves(labels)}
+    if modules is not None:
+        labels = {name: labels[name] for name in labels if name in modules}
     if "load" in used:
         parts["load"] = follow_loads(bias_rate)
     optimizer: optax.GradientTransformation
@@ -184,16 +190,22 @@ def global_norm(grads: Any, layouts: Any) -> jax.Array:
 
 
 def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTransformation:
-    """Scale the gradient down to global norm `limit`; None leaves it as it is."""
+    """Scale the gradient down to global norm `limit`; None leaves it as it is.
+
+    The update takes the norm as `norm`, where other devices have a part of the gradient.
+    """
     if limit is None:
         return optax.identity()
 
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        del params
-        scale = jnp.minimum(1.0, limit / (global_norm(updates, layouts) + 1e-12))
+    def update(
+        updates: Any, state: Any, params: Any = None, *, norm: Any = None, **others: Any
+    ) -> tuple[Any, Any]:
+        del params, others
+        norm = global_norm(updates, layouts) if norm is None else norm
+        scale = jnp.minimum(1.0, limit / (norm + 1e-12))
         return jax.tree.map(lambda g: g * scale.astype(g.dtype), updates), state
 
-    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
 
 
 def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTransformation:

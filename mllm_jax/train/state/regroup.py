@@ -22,6 +22,7 @@ from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.stored_names import StoredNames
 from sharding.grid import Axes
+from sharding.mesh import group_by_mesh
 
 Shape = tuple[int, ...]
 
@@ -86,16 +87,20 @@ class LayerRegrouping:
     def _convert_leaves(
         self, leaves: dict[str, jax.Array], targets: Mapping[str, jax.ShapeDtypeStruct]
     ) -> dict[str, jax.Array]:
-        """All leaves by one program, which all processes compile before one of them begins it."""
+        """The leaves of each mesh by one program, which all processes compile before it begins."""
 
         def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
             return {
                 name: self.convert_leaf(name, x, targets[name].shape) for name, x in leaves.items()
             }
 
-        layouts = {name: leaf.sharding for name, leaf in targets.items()}
-        program = jax.jit(convert, out_shardings=layouts)
-        return synchronize_program("the change of the checkpoint's plan", program)(leaves)
+        converted: dict[str, jax.Array] = {}
+        for of_mesh in group_by_mesh(targets):
+            layouts = {name: targets[name].sharding for name in of_mesh}
+            program = jax.jit(convert, out_shardings=layouts)
+            run = synchronize_program("the change of the checkpoint's plan", program)
+            converted |= run({name: leaves[name] for name in of_mesh})
+        return {name: converted[name] for name in leaves}
 
     def convert_leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""

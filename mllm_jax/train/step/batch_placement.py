@@ -20,7 +20,7 @@ from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAss
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
 from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes
-from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.step.step import Step, TrainStep
 from scheduling.executor.step_batch import StepBatch
 from sharding.exchange import is_ragged
 from sharding.mesh import sharded_shapes
@@ -42,7 +42,7 @@ class PlacedBatch(NamedTuple):
 
 def place_microbatches(
     microbatches: Sequence[PackedBatch],
-    step: TrainStep,
+    step: Step,
     following: Sequence[PackedBatch] | None = None,
     tables: PlacedSchedule | None = None,
     groups: HostGroupExchange = SINGLE_GROUP,
@@ -53,7 +53,7 @@ def place_microbatches(
 
 def place_batch(
     microbatches: Sequence[PackedBatch],
-    step: TrainStep,
+    step: Step,
     following: Sequence[PackedBatch] | None = None,
     tables: PlacedSchedule | None = None,
     groups: HostGroupExchange = SINGLE_GROUP,
@@ -78,10 +78,11 @@ def place_batch(
     ]
     every = [*microbatches, *next_microbatches]
     views, view = program.views, program.grid.backbone
-    rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
+    mesh = step.mesh_of(program.model.backbone)
+    rows = NamedSharding(mesh, PartitionSpec(view.batch_axes or None))
     local = len(every[0].text_rows.inputs)
     total = _total_rows(rows, view.degree_of(view.batch_axes), local)
-    ragged = is_ragged(step.mesh, view.position_axes)
+    ragged = is_ragged(mesh, view.position_axes)
     placed_tables = tables or program.placed_schedule
     encoders, independent = dict[str, ModuleRows](), dict[str, int]()
     if program.adaptive_schedules and tables is None:
@@ -102,7 +103,7 @@ def place_batch(
         groups,
     )
     shapes = {name: bucket_routes.shapes for name, bucket_routes in routes.items()}
-    layout: Any = step.layouts(program.layout.specs(StepBatch(stacked, shapes)))
+    layout: Any = step.batch_layouts(StepBatch(stacked, shapes))
     is_usual = placed_tables.arrays is program.placed_schedule.arrays
     batch = StepBatch(
         _place_rows(step, placed_tables.assignments, layout.rows, stacked),
@@ -121,7 +122,7 @@ def _count_everywhere(
 
 
 def _bucket_sizes(
-    step: TrainStep, modules: Mapping[str, ModuleRows], rows: int
+    step: Step, modules: Mapping[str, ModuleRows], rows: int
 ) -> dict[str, tuple[int, int]]:
     """By bucket, rows of its microbatches, and outputs of a row.
 
@@ -139,7 +140,7 @@ def _bucket_sizes(
     }
 
 
-def _rows_per_backbone_row(step: TrainStep) -> dict[str, int]:
+def _rows_per_backbone_row(step: Step) -> dict[str, int]:
     """Rows of independent microbatches for each row of the backbone's, by bucket."""
     follow = step.program.adaptive_schedules
     return {name: capacity.spread for name, capacity in follow.capacities.items()} if follow else {}
@@ -156,7 +157,7 @@ def _stack_leaves(trees: Sequence[Any]) -> Any:
 
 
 def _place_rows(
-    step: TrainStep,
+    step: Step,
     assignments: Mapping[str, StageAssignment],
     layouts: Mapping[str, ModuleRows],
     modules: Mapping[str, ModuleRows],
@@ -220,7 +221,7 @@ def abstract_batch(
 
 
 def _route_shapes(
-    step: TrainStep, microbatch: PackedBatch, batch: Batch, rows: int, microbatches: int
+    step: Step, microbatch: PackedBatch, batch: Batch, rows: int, microbatches: int
 ) -> dict[str, Any]:
     """Shapes and types of the routes of a batch, by bucket.
 
@@ -242,17 +243,18 @@ def _route_shapes(
         program.views,
         view,
         rows,
-        is_ragged(step.mesh, view.position_axes),
+        is_ragged(step.mesh_of(program.model.backbone), view.position_axes),
         program.exchanges,
     )
     return {name: built.shapes for name, built in routes.items()}
 
 
 def _place_by_slot(
-    step: TrainStep, assignment: StageAssignment, layout: NamedSharding, x: np.ndarray
+    step: Step, assignment: StageAssignment, layout: NamedSharding, x: np.ndarray
 ) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
-    rows = NamedSharding(step.mesh, PartitionSpec(assignment.rows or None))
+    mesh = step.mesh_of(step.program.model.backbone)
+    rows = NamedSharding(mesh, PartitionSpec(assignment.rows or None))
     total = _total_rows(rows, step.program.grid.backbone.degree_of(assignment.rows), x.shape[1])
     where = {row: i for i, row in enumerate(_addressable_rows(rows, total))}
 
@@ -273,12 +275,12 @@ def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
     return local * degree // len(_addressable_rows(rows, degree))
 
 
-def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
+def local_rows(step: Step, rows: int) -> dict[str, list[int]]:
     """Rows of a batch of `rows` rows that this process must read, by module."""
     return process_rows(step, rows)[jax.process_index()]
 
 
-def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
+def process_rows(step: Step, rows: int) -> list[dict[str, list[int]]]:
     """Rows of a batch of `rows` rows that every process must read, by module."""
     spread = _rows_per_backbone_row(step)
     return [
@@ -290,13 +292,13 @@ def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
     ]
 
 
-def _independent_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
+def _independent_rows(step: Step, rows: int) -> dict[str, list[int]]:
     """Rows of independent microbatches on this process, by module."""
     rows_here = _rows_by_process(step, rows)[jax.process_index()]
     return {name: sorted(numbers) for name, numbers in rows_here.items()}
 
 
-def _rows_by_process(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
+def _rows_by_process(step: Step, rows: int) -> list[dict[str, set[int]]]:
     """Rows of microbatches on every process, by module; encoders may have more than `rows`."""
     axes = {name: view.batch_axes for name, view in step.program.grid.views.items()}
     axes |= {
@@ -308,7 +310,7 @@ def _rows_by_process(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
     ]
     spread = _rows_per_backbone_row(step)
     for name, spread_axes in axes.items():
-        layout = NamedSharding(step.mesh, PartitionSpec(spread_axes or None))
+        layout = NamedSharding(step.mesh_of(name), PartitionSpec(spread_axes or None))
         count = rows * spread.get(name, 1)
         indices: Mapping[Any, Any] = layout.devices_indices_map((count,))
         for device, index in indices.items():
@@ -316,12 +318,12 @@ def _rows_by_process(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
     return by_process
 
 
-def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
+def row_hosts(step: Step, rows: int) -> dict[str, list[int]]:
     """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
     hosts, spread = {}, _rows_per_backbone_row(step)
-    for name, view in step.program.views.items():
-        layout = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
-        row_owners, rows_per_row = [step.mesh.devices.size] * rows, spread.get(name, 1)
+    for name, view in step.program.row_views.items():
+        layout = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
+        row_owners, rows_per_row = [jax.process_count()] * rows, spread.get(name, 1)
         indices: Mapping[Any, Any] = layout.devices_indices_map((rows * rows_per_row,))
         for device, index in indices.items():
             for row in range(*index[0].indices(rows * rows_per_row)):

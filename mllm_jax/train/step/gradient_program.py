@@ -180,8 +180,8 @@ def with_aux(loss: jax.Array, sums: Aux, factors: Aux) -> jax.Array:
     return sum((factors[name] * value for name, value in sums.items()), loss)
 
 
-class GradientProgram(ABC):
-    """Loss and gradients of a step, on local shards inside the `shard_map` of `TrainStep`.
+class StepProgram:
+    """What a step's program knows of its model, its batch and its parameters.
 
     Args:
         model: resolved model configuration.
@@ -206,87 +206,6 @@ class GradientProgram(ABC):
         self.exchanges = exchanges
         self.form = ParameterLayout(model, grid, stack)
 
-    def __call__(self, params: Any, batch: Batch) -> Gradients:
-        """Loss and gradients of a batch, summed over its microbatches and over replicas.
-
-        Args:
-            params: local shards, as `form` stores them.
-            batch: local rows of a batch from `train.step.batch_placement.place_batch`.
-
-        Raises:
-            ValueError: `batch.carried` lacks outputs of the step before.
-        """
-        tokens = self._count_tokens(batch)
-        results = self._divided_gradients(params, batch, tokens)
-        with jax.named_scope("sum_over_replicas"):
-            summed = jax.tree.map(
-                lambda g, layout: psum(g, layout.replicated), results.gradients, self.trained_layout
-            )
-        means = {name: value / tokens for name, value in results.aux.items()}
-        return results._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
-
-    def local_gradients(self, params: Any, batch: Batch) -> Gradients:
-        """The loss, and this device's part of the gradients, see `accumulate_gradients`.
-
-        Args:
-            params, batch: as in `__call__`.
-
-        Raises:
-            ValueError: as of `__call__`.
-        """
-        return self._divided_gradients(params, batch, self._count_tokens(batch))
-
-    def _divided_gradients(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
-        self._check_carried(batch.carried)
-        aux_factors = {
-            name: factor / tokens for name, factor in self.model.backbone_config.aux.items()
-        }
-        divisors = {name: self._loss_divisor(batch, name) for name in self.model.graph.objectives}
-        return self.accumulate_gradients(params, batch, divisors, aux_factors)
-
-    def _loss_divisor(self, batch: Batch, objective: str) -> jax.Array:
-        """Divisor of the losses of an objective, so that its weight in the loss is its factor."""
-        weights = self._loss_weights(batch, objective)
-        weight = psum(jnp.sum(weights), self.grid.backbone.batch_axes)
-        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
-        weight = jnp.where(weight > 0, weight, 1)
-        factor = self.model.graph.objectives[objective].weight
-        return weight if factor == 1 else weight / factor
-
-    def _count_tokens(self, batch: Batch) -> jax.Array:
-        """Number of tokens of the step, of which auxiliary losses and loads are means.
-
-        Padding does not count; one if there is nothing else.
-        """
-        ids = self._without_next_step(batch.rows[self.model.backbone].segment_ids)
-        tokens = psum(jnp.count_nonzero(ids), self.grid.backbone.batch_axes)
-        return jnp.maximum(tokens, 1).astype(jnp.float32)
-
-    @abstractmethod
-    def accumulate_gradients(
-        self,
-        params: Any,
-        batch: Batch,
-        divisors: Mapping[str, jax.Array],
-        aux_factors: Mapping[str, jax.Array],
-    ) -> Gradients:
-        """The loss, and this device's part of the gradients.
-
-        Every device differentiates a copy of the parameters that is marked as varying over all axes
-        (`vary`): sums over replicas are taken once, after the last microbatch, and not inside the
-        loops over layers and microbatches.
-
-        Args:
-            params, batch: as in `__call__`.
-            divisors: by objective, the divisor of its summed losses; of the batch.
-            aux_factors: factors by which the sums of auxiliary losses are multiplied.
-        """
-
-    def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
-        """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
-        del params, batch
-        return {}
-
     def count_targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step, or samples, that have a loss."""
         names = self.model.graph.objectives
@@ -298,12 +217,15 @@ class GradientProgram(ABC):
         """Tree of `ParameterSharding` of the parameters that have gradients."""
         return self.frozen.partition(self.form.layout)[0]
 
-    # ---- parts of a program ----------------------------------------------------------------------
-
     @property
     def views(self) -> Views:
         """Views of the modules under which outputs are merged into the backbone's rows."""
         return self.grid.views
+
+    @property
+    def row_views(self) -> Views:
+        """Views of the modules by which rows lie on devices; stages share those of a microbatch."""
+        return self.views
 
     @cached_property
     def sharded_model(self) -> Model:
@@ -358,6 +280,100 @@ class GradientProgram(ABC):
     def _without_next_step(self, microbatches: jax.Array) -> jax.Array:
         """The microbatches of this step, without those of the next."""
         return microbatches[: len(microbatches) - self.prefetched_microbatches]
+
+    def loss_factors(
+        self, batch: Batch, tokens: jax.Array
+    ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """What the sums of losses are divided by, and what those of auxiliary losses are multiplied
+        by, each by name.
+
+        Args:
+            tokens: from `count_tokens`.
+        """
+        factors = self.model.backbone_config.aux.items()
+        divisors = {name: self._loss_divisor(batch, name) for name in self.model.graph.objectives}
+        return divisors, {name: factor / tokens for name, factor in factors}
+
+    def _loss_divisor(self, batch: Batch, objective: str) -> jax.Array:
+        """Divisor of the losses of an objective, so that its weight in the loss is its factor."""
+        weights = self._loss_weights(batch, objective)
+        weight = psum(jnp.sum(weights), self.grid.backbone.batch_axes)
+        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
+        weight = jnp.where(weight > 0, weight, 1)
+        factor = self.model.graph.objectives[objective].weight
+        return weight if factor == 1 else weight / factor
+
+    def count_tokens(self, batch: Batch) -> jax.Array:
+        """Number of tokens of the step, of which auxiliary losses and loads are means.
+
+        Padding does not count; one if there is nothing else.
+        """
+        ids = self._without_next_step(batch.rows[self.model.backbone].segment_ids)
+        tokens = psum(jnp.count_nonzero(ids), self.grid.backbone.batch_axes)
+        return jnp.maximum(tokens, 1).astype(jnp.float32)
+
+
+class GradientProgram(StepProgram, ABC):
+    """Loss and gradients of a step, on local shards inside the `shard_map` of `TrainStep`."""
+
+    def __call__(self, params: Any, batch: Batch) -> Gradients:
+        """Loss and gradients of a batch, summed over its microbatches and over replicas.
+
+        Args:
+            params: local shards, as `form` stores them.
+            batch: local rows of a batch from `train.step.batch_placement.place_batch`.
+
+        Raises:
+            ValueError: `batch.carried` lacks outputs of the step before.
+        """
+        tokens = self.count_tokens(batch)
+        results = self._divided_gradients(params, batch, tokens)
+        with jax.named_scope("sum_over_replicas"):
+            summed = jax.tree.map(
+                lambda g, layout: psum(g, layout.replicated), results.gradients, self.trained_layout
+            )
+        means = {name: value / tokens for name, value in results.aux.items()}
+        return results._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
+
+    def local_gradients(self, params: Any, batch: Batch) -> Gradients:
+        """The loss, and this device's part of the gradients, see `accumulate_gradients`.
+
+        Args:
+            params, batch: as in `__call__`.
+
+        Raises:
+            ValueError: as of `__call__`.
+        """
+        return self._divided_gradients(params, batch, self.count_tokens(batch))
+
+    def _divided_gradients(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
+        self._check_carried(batch.carried)
+        return self.accumulate_gradients(params, batch, *self.loss_factors(batch, tokens))
+
+    @abstractmethod
+    def accumulate_gradients(
+        self,
+        params: Any,
+        batch: Batch,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
+    ) -> Gradients:
+        """The loss, and this device's part of the gradients.
+
+        Every device differentiates a copy of the parameters that is marked as varying over all axes
+        (`vary`): sums over replicas are taken once, after the last microbatch, and not inside the
+        loops over layers and microbatches.
+
+        Args:
+            params, batch: as in `__call__`.
+            divisors: by objective, the divisor of its summed losses; of the batch.
+            aux_factors: factors by which the sums of auxiliary losses are multiplied.
+        """
+
+    def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
+        """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
+        del params, batch
+        return {}
 
     def _check_carried(self, carried: Mapping[str, Any]) -> None:
         if carried.keys() != self.carried_specs.keys():

@@ -22,9 +22,9 @@ from data.rows.pack import entries_of_row
 from mllm_jax.config.inputs import media_specs
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
-    GradientProgram,
     PlacedSchedule,
     RowCapacity,
+    StepProgram,
 )
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 
@@ -34,7 +34,7 @@ _warned: set[str] = set()
 
 
 def place_independent_microbatches(
-    program: GradientProgram,
+    program: StepProgram,
     adaptive: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     rows: Mapping[str, Sequence[int]],
@@ -93,7 +93,7 @@ def place_independent_microbatches(
 
 
 def _plan_schedule(
-    program: GradientProgram,
+    program: StepProgram,
     adaptive: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     total: int,

@@ -44,7 +44,7 @@ class PlainProgram(GradientProgram):
             others = {n: output for n, output in outputs.items() if n not in step_gradients}
             targets = rows[self.model.backbone].targets
             losses = self.sharded_model.compute_losses(params, others, targets)
-            loss, sums = _sum_losses(losses, divisors), psum(sums, self.grid.backbone.position_axes)
+            loss, sums = sum_losses(losses, divisors), psum(sums, self.grid.backbone.position_axes)
             loss = with_aux(loss, sums, aux_factors)
             results = loss, sums
             if step_gradients:
@@ -87,7 +87,7 @@ class PlainProgram(GradientProgram):
 
         def loss_of(trained: Any, outputs: Any) -> jax.Array:
             flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), outputs)
-            return _sum_losses(
+            return sum_losses(
                 self.sharded_model.compute_losses(combine(trained, constant), flat, targets),
                 divisors,
             )
@@ -99,7 +99,7 @@ class PlainProgram(GradientProgram):
         return loss, vary(grads, axes), output_gradients
 
 
-def _sum_losses(losses: Mapping[str, jax.Array], divisors: Mapping[str, jax.Array]) -> jax.Array:
+def sum_losses(losses: Mapping[str, jax.Array], divisors: Mapping[str, jax.Array]) -> jax.Array:
     """Sum of the divided losses."""
     divided = [loss / divisors[name] for name, loss in losses.items()]
     return sum(divided[1:], divided[0]) if divided else jnp.zeros(())

@@ -11,9 +11,11 @@ gradient beyond the order of summation.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +29,14 @@ from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import is_load, load_table
 from mllm_jax.train.state.optimizer import part_norms, total_norm
+from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.state.pretrained import without_released
-from mllm_jax.train.step.gradient_program import Batch, GradientProgram, PlacedSchedule
+from mllm_jax.train.step.gradient_program import (
+    Batch,
+    GradientProgram,
+    PlacedSchedule,
+    StepProgram,
+)
 from scheduling.lowering.instructions import InstructionTable
 from sharding.in_order import shard_map
 from sharding.layerstack.partition import combine
@@ -37,14 +45,82 @@ from sharding.mesh import named_shardings, sharded_shapes
 State = dict[str, Any]
 
 
-def _no_rate(updates: Any) -> float:
+def no_rate(updates: Any) -> float:
     """The learning rate of a step without an optimizer."""
     del updates
     return 0.0
 
 
-class TrainStep:
-    """Compiled programs of one model under one set of plans, see `train.step.build`.
+class Step(ABC):
+    """Compiled programs of one model under one set of plans, whichever devices its modules have.
+
+    Attributes:
+        program: what the programs know of model, batch and parameters.
+        form: how parameters are stored.
+        skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
+            it was.
+        options: options of XLA's compiler for the step.
+        update: `(state, batch)` to the new state and `events.StepEnded.results`; the old
+            state is donated.
+    """
+
+    program: StepProgram
+    form: ParameterLayout
+    skips: bool
+    options: Options
+    update: Any
+
+    @abstractmethod
+    def init(self, key: jax.Array) -> State:
+        """Fresh state, initialised shard by shard; its values do not depend on the plan."""
+
+    @abstractmethod
+    def init_before_release(self, key: jax.Array) -> State:
+        """`init` with zeros for what releases replace, see `without_released`."""
+
+    @property
+    @abstractmethod
+    def abstract_state(self) -> State:
+        """Shapes, types and layouts of the state."""
+
+    @property
+    @abstractmethod
+    def devices(self) -> list[jax.Device]:
+        """The devices, in the order of the grid."""
+
+    @abstractmethod
+    def mesh_of(self, name: str) -> Mesh:
+        """The mesh of a module, or of a bucket."""
+
+    def batch_layouts(self, batch: Batch) -> Batch:
+        """How the arrays lie on the devices that a batch has."""
+        specs = self.program.layout.specs(batch)
+        mesh = self.mesh_of(self.program.model.backbone)
+        others: Any = named_shardings(mesh, replace(specs, rows={}))
+        layouts: Any = replace(
+            others,
+            rows={name: named_shardings(self.mesh_of(name), s) for name, s in specs.rows.items()},
+        )
+        return cast("Batch", layouts)
+
+    @cached_property
+    def schedule(self) -> InstructionTable | None:
+        """The arrays of `program.placed_schedule` on the devices."""
+        return self.place_schedule(self.program.placed_schedule)
+
+    def place_schedule(self, tables: PlacedSchedule) -> InstructionTable | None:
+        """The arrays of a step's tables on the devices; None if it has none."""
+        return jax.tree.map(
+            lambda array, layout: jax.make_array_from_callback(
+                array.shape, layout, array.__getitem__
+            ),
+            tables.arrays,
+            named_shardings(self.mesh_of(self.program.model.backbone), self.program.schedule_specs),
+        )
+
+
+class TrainStep(Step):
+    """The step of one program on one mesh, see `train.step.build`.
 
     Args:
         program: makes loss and gradients.
@@ -62,6 +138,8 @@ class TrainStep:
         gradients: `(params, batch)` to gradients of what is not frozen, and loss.
     """
 
+    program: GradientProgram
+
     def __init__(
         self,
         program: GradientProgram,
@@ -69,7 +147,7 @@ class TrainStep:
         optimizer: optax.GradientTransformation,
         *,
         skips: bool = False,
-        rate: optax.Schedule = _no_rate,
+        rate: optax.Schedule = no_rate,
         options: Options = NO_OPTIONS,
     ) -> None:
         self.program, self.form = program, program.form
@@ -121,21 +199,6 @@ class TrainStep:
         specs, carried = self.state_specs["params"], self.program.carried_specs
         return self.shard_over_mesh(self.program.prefetch_outputs, specs, carried)(params, batch)
 
-    @cached_property
-    def schedule(self) -> InstructionTable | None:
-        """The arrays of `program.placed_schedule` on the devices."""
-        return self.place_schedule(self.program.placed_schedule)
-
-    def place_schedule(self, tables: PlacedSchedule) -> InstructionTable | None:
-        """The arrays of a step's tables on the devices; None if it has none."""
-        return jax.tree.map(
-            lambda array, layout: jax.make_array_from_callback(
-                array.shape, layout, array.__getitem__
-            ),
-            tables.arrays,
-            self.layouts(self.program.schedule_specs),
-        )
-
     def init(self, key: jax.Array) -> State:
         """Fresh state, initialised shard by shard; its values do not depend on the plan."""
         return self._initial_program(key)
@@ -162,6 +225,11 @@ class TrainStep:
     def devices(self) -> list[jax.Device]:
         """The devices, in the order of the grid."""
         return [*self.mesh.devices.flat]
+
+    def mesh_of(self, name: str) -> Mesh:
+        """See `Step.mesh_of`; all have one."""
+        del name
+        return self.mesh
 
     def layouts(self, specs: Any) -> Any:
         """Shardings of arrays on the devices, from a tree of their specs."""

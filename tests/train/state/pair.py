@@ -15,7 +15,8 @@ import tensorstore as ts
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.planning.stream import LoaderState
-from mllm_jax.config.sections import CheckpointConfig, ParallelConfig
+from mllm_jax.config.run import ParallelConfig
+from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
 from mllm_jax.runtime.part import ProcessPlace, current_peers
 from mllm_jax.train.state.checkpoint import CheckpointManager

@@ -1,0 +1,127 @@
+"""Checks of groups of modules that have devices of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from math import isclose
+
+from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemChoice
+from mllm_jax.config.sections import ExperimentConfig
+
+GROUPS = "parallel.groups"
+
+
+def group_checks(config: ExperimentConfig) -> list[ConfigProblem]:
+    """Groups against modules, devices and the platform; nothing without groups."""
+    if not config.parallel.groups:
+        return []
+    problems = [*_check_modules(config), *_check_devices(config), *_check_quotas(config)]
+    return problems or [*_check_features(config)]
+
+
+def _check_modules(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Every module is in one group."""
+    known = config.model.backbone, *config.model.buckets
+    counts = Counter(n for group in config.parallel.groups.values() for n in group.modules)
+    for name, group in config.parallel.groups.items():
+        for module in group.modules:
+            key = f"{GROUPS}.{name}.modules"
+            if module not in known:
+                yield ConfigProblem(key, f"{module} is no module; valid: {', '.join(known)}")
+            elif counts[module] > 1:
+                reason = f"{module} is in {counts[module]} groups; valid: {module} in one of them"
+                yield ConfigProblem(key, reason)
+    yield from _check_buckets(config)
+    for module in known:
+        if not counts[module]:
+            names = ", ".join(config.parallel.groups)
+            reason = f"{module} is in no group; valid: {module} among the modules of one of {names}"
+            yield ConfigProblem(GROUPS, reason)
+
+
+def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Buckets of an encoder, which share its parameters, are in one group."""
+    buckets = config.model.buckets
+    places = {n: name for name, group in config.parallel.groups.items() for n in group.modules}
+    firsts: dict[str, str] = {}
+    for bucket, module in buckets.items():
+        first = firsts.setdefault(module, bucket)
+        if bucket in places and first in places and places[bucket] != places[first]:
+            reason = f"{first} is in {places[first]} and {bucket} in {places[bucket]}, but both are"
+            valid = f"of {module} and share its parameters; valid: one group for both"
+            yield ConfigProblem(GROUPS, f"{reason} {valid}")
+
+
+def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Groups have devices that exist, and no other group has without quotas."""
+    count, owners = config.parallel.devices, dict[int, str]()
+    for name, group in config.parallel.groups.items():
+        key = f"{GROUPS}.{name}.devices"
+        first, last = group.devices or (0, count - 1)
+        if not 0 <= first <= last < count:
+            reason = f"[{first}, {last}] are no devices of {count}"
+            yield ConfigProblem(key, f"{reason}; valid: first and last of 0 to {count - 1}")
+            continue
+        for device in range(first, last + 1) if group.quota is None else ():
+            owner = owners.setdefault(device, name)
+            if owner != name:
+                reason = f"device {device} belongs to {owner}, too; valid: devices of {name} alone"
+                yield ConfigProblem(key, f"{reason}, or a quota for each of the groups")
+                break
+
+
+def _check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Quotas are of all groups, sum to one, and are such that the platform has."""
+    groups = config.parallel.groups
+    quotas = {name: group.quota for name, group in groups.items() if group.quota is not None}
+    if not quotas:
+        return
+    platform, equal = config.parallel.platform, 1 / len(groups)
+    without = [name for name in groups if name not in quotas]
+    if platform == "tpu":
+        reason = "quotas are refused, as TPUs have no slices; valid: devices of its own for each"
+        yield ConfigProblem(GROUPS, f"{reason} group")
+    elif platform == "gpu":
+        reason = "quotas are refused on GPUs, as processes under MPS cannot be started yet"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: devices of its own for each group")
+    elif without:
+        reason = f"{', '.join(without)} without a quota beside {', '.join(quotas)}"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: a quota for each group, or for none")
+    elif any(groups[name].devices is not None for name in quotas):
+        reason = "a group has devices and a quota; valid: slices of all devices, with devices null"
+        yield ConfigProblem(GROUPS, reason)
+    elif not isclose(sum(quotas.values()), 1, abs_tol=1e-6):
+        reason = f"quotas sum to {sum(quotas.values()):g}; valid: quotas that sum to 1"
+        yield ConfigProblem(GROUPS, reason)
+    elif not all(isclose(quota, equal, abs_tol=1e-6) for quota in quotas.values()):
+        listed = ", ".join(f"{name} {quota:g}" for name, quota in quotas.items())
+        reason = (
+            f"quotas {listed} are unequal, and devices of one process on CPUs have as many threads "
+            f"each; valid: quota {equal:g} for each group"
+        )
+        yield ConfigProblem(GROUPS, reason)
+
+
+def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Keys that need one program for all modules have their values of no effect."""
+    for name, plan in config.parallel.plans.items():
+        if plan.stage > 1:
+            key = f"{config.plan_key(name)}.stage"
+            reason = f"{plan.stage} is refused, as modules in groups have no stages"
+            yield ConfigProblem(key, reason, partial(_only, key, 1))
+    needed = {
+        "train.check_every": (config.train.check_every, None),
+        "run.trace_step": (config.run.trace_step, None),
+        "run.compiled_steps": (config.run.compiled_steps, None),
+        "evaluate.enabled": (config.evaluate.enabled or None, False),
+    }
+    for key, (value, valid) in needed.items():
+        if value is not None:
+            reason = f"{value} is refused, as modules in groups have no program in common"
+            yield ConfigProblem(key, reason, partial(_only, key, valid))
+
+
+def _only(key: str, value: object) -> list[Candidates]:
+    return [[ProblemChoice.of_key(key, value)]]

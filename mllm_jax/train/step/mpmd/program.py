@@ -1,0 +1,116 @@
+"""What the programs of all groups of devices have in common: their grids, and where outputs go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+
+from mllm_jax.layers.parameters import Params
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
+from mllm_jax.models.graph import HEAD
+from mllm_jax.models.model import Model
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.module import parameter_axes
+from mllm_jax.train.step.gradient_program import StepProgram
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
+from sharding.grid import JointGrid, Views, join_grids
+from sharding.plan import DeviceGroup
+from sharding.rules import parameter_shardings
+
+
+@dataclass(frozen=True)
+class GroupGrid:
+    """A group of devices with its joint grid."""
+
+    group: DeviceGroup
+    grid: JointGrid
+
+
+class MpmdProgram(StepProgram):
+    """A step whose modules run on devices of their own.
+
+    Outputs of a module on other devices reach those of the backbone split as its rows and positions
+    are; where they go from there is up to the exchange, as it is of a module beside the backbone.
+
+    Args:
+        model: resolved model configuration.
+        groups: all groups, the backbone's first.
+        frozen: parameters without gradients.
+        exchanges: by bucket, the exchange of its outputs.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        groups: Sequence[GroupGrid],
+        frozen: FrozenParameters = NOTHING_FROZEN,
+        exchanges: Exchanges = DEFAULT_EXCHANGES,
+    ) -> None:
+        super().__init__(
+            model, join_grids([each.grid for each in groups]), frozen, exchanges=exchanges
+        )
+        self.groups = tuple(groups)
+
+    def modules_of(self, number: int) -> tuple[str, ...]:
+        """Names of the modules of a group; buckets share the parameters of theirs."""
+        buckets = self.model.buckets
+        names = (buckets.get(name, name) for name in self.groups[number].group.modules)
+        return tuple(dict.fromkeys(names))
+
+    def group_of(self, name: str) -> int:
+        """Number of the group of a module, or of a bucket."""
+        for number, each in enumerate(self.groups):
+            if name in each.group.modules or name in self.modules_of(number):
+                return number
+        valid = ", ".join(name for each in self.groups for name in each.group.modules)
+        raise KeyError(f"{name} is no module of the step; valid: {valid}")
+
+    @cached_property
+    def local(self) -> tuple[str, ...]:
+        """The backbone, and buckets on the same devices."""
+        return self.groups[0].group.modules
+
+    @cached_property
+    def remote(self) -> tuple[str, ...]:
+        """Buckets whose devices are not those of the backbone."""
+        return tuple(name for name in self.model.buckets if name not in self.groups[0].grid.views)
+
+    @cached_property
+    def views(self) -> Views:
+        """See `StepProgram.views`; outputs of other devices lie as the backbone's rows."""
+        return {**self.grid.views, **dict.fromkeys(self.remote, self.grid.backbone)}
+
+    @cached_property
+    def head_specs(self) -> Params:
+        """Layouts of the parameters of remote modules' heads on the devices of the backbone.
+
+        What an edge brings to an objective is made there, of the outputs of all samples.
+        """
+        axes, graph = parameter_axes(self.model), self.model.graph
+        modules = dict.fromkeys(self.model.buckets[name] for name in self.remote)
+        blocks = {
+            module: {
+                f"{HEAD}{name}": axes[module][f"{HEAD}{name}"] for name in graph.heads_of(module)
+            }
+            for module in modules
+        }
+        layouts = {
+            module: parameter_shardings(of_module, self.grid.backbone)
+            for module, of_module in blocks.items()
+            if of_module
+        }
+        specs: Params = jax.tree.map(lambda leaf: leaf.spec, layouts)
+        return specs
+
+    @property
+    def row_views(self) -> Views:
+        """See `StepProgram.row_views`; each is of the module's own devices."""
+        return self.grid.views
+
+    @cached_property
+    def encoders(self) -> Model:
+        """The model's modules, each on its own devices."""
+        return Model(self.model, self.grid.views, self.frozen, self.exchanges)

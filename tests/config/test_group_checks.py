@@ -1,0 +1,101 @@
+"""Groups of modules with devices of their own are refused where they cannot be had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.config.test_load import holds_all, refused
+from tests.configs import config
+
+OFF = {"evaluate__enabled": False}
+ONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}
+HALVES = {
+    "text": {"modules": ["decoder"], "quota": 0.5},
+    "media": {"modules": ["vision", "audio"], "quota": 0.5},
+}
+RANGES = {
+    "text": {"modules": ["decoder"], "devices": [0, 1]},
+    "media": {"modules": ["vision", "audio"], "devices": [3, 3]},
+}
+MEDIA_QUARTER = {**HALVES["media"], "quota": 0.25}
+TWO = {"vision": {"data": 2}, "audio": {"data": 2}}
+
+
+def parallel(groups: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {**OFF, "parallel": {**ONE, "groups": groups, **changes}}
+
+
+def changed(groups: dict[str, Any], name: str, **values: Any) -> dict[str, Any]:
+    return {**groups, name: {**groups[name], **values}}
+
+
+def test_slices_of_a_device_are_numbered_side_by_side() -> None:
+    section = config(**parallel(HALVES, devices=2, decoder={"data": 2}, encoders=TWO)).parallel
+    assert section.jax_devices == 4
+    assert section.module_devices == {"decoder": (0, 2), "vision": (1, 3), "audio": (1, 3)}
+
+
+def test_ranges_of_devices_are_numbered_as_they_are() -> None:
+    section = config(**parallel(RANGES, devices=4, decoder={"data": 2})).parallel
+    assert section.jax_devices == 4
+    assert section.module_devices == {"decoder": (0, 1), "vision": (3,), "audio": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        (
+            parallel(changed(HALVES, "media", modules=["vision"])),
+            ["parallel.groups: audio is in no group; valid: audio among the modules of one of"],
+        ),
+        (
+            parallel(changed(HALVES, "media", modules=["vision", "audio", "sound"])),
+            ["groups.media.modules: sound is no module; valid: decoder, vision, audio"],
+        ),
+        (
+            parallel(changed(HALVES, "text", modules=["decoder", "audio"])),
+            ["audio is in 2 groups; valid: audio in one of them"],
+        ),
+        (
+            parallel(changed(HALVES, "text", quota=0.75)),
+            ["quotas sum to 1.25; valid: quotas that sum to 1"],
+        ),
+        (
+            parallel({"text": {**HALVES["text"], "quota": 0.75}, "media": MEDIA_QUARTER}),
+            ["quotas text 0.75, media 0.25 are unequal", "valid: quota 0.5 for each group"],
+        ),
+        (
+            parallel(changed(HALVES, "text", quota=None)),
+            ["text without a quota beside media; valid: a quota for each group, or for none"],
+        ),
+        (
+            parallel(HALVES, platform="tpu"),
+            ["quotas are refused, as TPUs have no slices; valid: devices of its own for each"],
+        ),
+        (
+            parallel(HALVES, platform="gpu"),
+            ["quotas are refused on GPUs, as processes under MPS cannot be started yet"],
+        ),
+        (
+            parallel(changed(RANGES, "media", devices=[1, 1]), devices=4, decoder={"data": 2}),
+            ["groups.media.devices: device 1 belongs to text, too; valid: devices of media alone"],
+        ),
+        (
+            parallel(changed(RANGES, "media", devices=[4, 4]), devices=4, decoder={"data": 2}),
+            ["[4, 4] are no devices of 4; valid: first and last of 0 to 3"],
+        ),
+        (
+            parallel(RANGES, devices=4, decoder={"data": 4}),
+            ["parallel.decoder: data 4 covers 4 devices, but decoder has 2; valid: "],
+        ),
+        (
+            {**parallel(HALVES), "evaluate__enabled": True},
+            ["evaluate.enabled: True is refused, as modules in groups have no program in common"],
+        ),
+    ],
+)
+def test_groups_are_refused_by_name(changes: dict[str, Any], parts: list[str]) -> None:
+    message = refused(**changes)
+    assert holds_all(message, parts), message

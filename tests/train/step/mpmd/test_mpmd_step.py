@@ -1,0 +1,120 @@
+"""Modules on devices of their own learn what one device learns."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.check.verify import compare_gradients, leaf_errors, relative_error
+from mllm_jax.config.load import TrainConfig
+from mllm_jax.train.step.batch_placement import local_rows, place_microbatches, select_rows
+from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.mpmd.build import build_mpmd_step
+from mllm_jax.train.step.mpmd.step import MpmdStep
+from mllm_jax.train.step.step import Step
+from sharding.plan import DeviceNumbers, ParallelPlan, PlanError
+from tests.models.test_objectives import ROWS, batches, model, on_one_device, parameters
+
+#: Plans of modules and their devices, out of four.
+CASES: dict[str, tuple[dict[str, ParallelPlan], dict[str, DeviceNumbers]]] = {
+    "each its own": (
+        {
+            "decoder": ParallelPlan(data=2),
+            "image": ParallelPlan(),
+            "vision": ParallelPlan(),
+        },
+        {"decoder": (0, 1), "image": (2,), "vision": (3,)},
+    ),
+    "encoders together": (
+        {
+            "decoder": ParallelPlan(tensor=2),
+            "image": ParallelPlan(context=2),
+            "vision": ParallelPlan(data=2),
+        },
+        {"decoder": (0, 1), "image": (3, 2), "vision": (3, 2)},
+    ),
+    "one beside the decoder": (
+        {
+            "decoder": ParallelPlan(fsdp=2),
+            "image": ParallelPlan(fsdp=2),
+            "vision": ParallelPlan(data=2),
+        },
+        {"decoder": (1, 0), "image": (2, 3), "vision": (1, 0)},
+    ),
+}
+TRAIN = TrainConfig(steps=4, learning_rate=1e-3, clip_norm=0.05)
+
+
+@cache
+def built(name: str) -> MpmdStep:
+    return build_mpmd_step(model(), *CASES[name], train=TRAIN)
+
+
+def placed(step: Step, order: int | None = None) -> Any:
+    rows = local_rows(step, ROWS)
+    return place_microbatches([select_rows(batch, rows) for batch in batches(order)], step)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "each its own",
+        pytest.param("encoders together", marks=pytest.mark.slow),
+        pytest.param("one beside the decoder", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("order", [pytest.param(None, marks=pytest.mark.slow), 3])
+def test_gradients_are_those_of_one_device(name: str, order: int | None) -> None:
+    step = built(name)
+    params = jax.tree.map(
+        lambda x, like: jax.device_put(x, like.sharding),
+        step.form.to_stored(parameters()),
+        step.abstract_state["params"],
+    )
+    with jax.default_matmul_precision("highest"):
+        gradients, loss = step.gradients(params, placed(step, order))
+    on_host = step.form.to_canonical(jax.tree.map(np.asarray, gradients))
+    got = np.asarray(loss), jax.tree.map(np.asarray, on_host)
+    assert compare_gradients(got, on_one_device()).ok
+
+
+def test_an_update_is_that_of_one_device() -> None:
+    """One norm of all gradients clips them on all devices."""
+    step = built("each its own")
+    alone = build_step(
+        model(),
+        dict.fromkeys(step.program.grid.plans, ParallelPlan()),
+        train=TRAIN,
+        devices=jax.devices()[:1],
+    )
+    key, states, results = jax.random.key(0), [], []
+    for each in (step, alone):
+        state = each.init(key)
+        for _ in range(2):
+            state, result = each.update(state, placed(each))
+        states.append(jax.tree.map(np.asarray, state))
+        results.append(jax.tree.map(np.asarray, {**result, "trust_ratios": None}))
+    for name in ("loss", "grad_norm", "targets", "learning_rate"):
+        assert relative_error(results[0][name], results[1][name]) < 1e-5, name
+    moments = [state["optimizer"] for state in states]
+    assert str(jax.tree.structure(moments[0])) == str(jax.tree.structure(moments[1]))
+    errors = leaf_errors(*(moment[1][0].mu for moment in moments))
+    assert max(errors.values()) < 2e-5, errors
+
+
+def test_groups_with_a_device_in_common_are_refused() -> None:
+    plans = dict.fromkeys(("decoder", "image", "vision"), ParallelPlan(data=2))
+    numbers = {"decoder": (0, 1), "image": (1, 2), "vision": (2, 3)}
+    with pytest.raises(PlanError, match="image and decoder have device 1 in common"):
+        build_mpmd_step(model(), plans, numbers)
+
+
+def test_plans_cover_the_devices_of_their_group() -> None:
+    plans = dict.fromkeys(("decoder", "image", "vision"), ParallelPlan())
+    numbers = {"decoder": (0, 1), "image": (2,), "vision": (3,)}
+    with pytest.raises(PlanError, match="decoder: one device covers 1 devices but decoder has 2"):
+        build_mpmd_step(model(), plans, numbers)
