@@ -70,7 +70,6 @@ __all__ = [
     "parameter_axes",
 ]
 
-#: The weights of layers without auxiliary losses.
 #: The functions of all decoders, which share their layers.
 DECODER = ModuleFunctions(decoder.build_decoder_blocks, decoder.embed_text, decoder.layer_context)
 

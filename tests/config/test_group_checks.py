@@ -91,6 +91,10 @@ def test_ranges_of_devices_are_numbered_as_they_are() -> None:
             ["parallel.decoder: data 4 covers 4 devices, but decoder has 2; valid: "],
         ),
         (
+            {**parallel(HALVES), "train__optimizer": {"kind": "lamb"}},
+            ["train.optimizer.kind: lamb is refused, as its ratios are of one program"],
+        ),
+        (
             {**parallel(HALVES), "evaluate__enabled": True},
             ["evaluate.enabled: True is refused, as modules in groups have no program in common"],
         ),

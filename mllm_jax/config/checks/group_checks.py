@@ -117,6 +117,9 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         "run.compiled_steps": (config.run.compiled_steps, None),
         "evaluate.enabled": (config.evaluate.enabled or None, False),
     }
+    if config.train.optimizer.kind == "lamb":
+        key, reason = "train.optimizer.kind", "lamb is refused, as its ratios are of one program"
+        yield ConfigProblem(key, reason, partial(_only, key, "adamw"))
     for key, (value, valid) in needed.items():
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"
