@@ -205,11 +205,11 @@ class Model:
         """
         unmerged = {m.name for m in self.others.values()} - {*self.graph.merged}
         samples = samples | self._sum_merged(unmerged, params, rows, routes, encoded)[1]
-        own_rows, inputs = rows[self.config.backbone], Outputs()
+        backbone_rows, inputs = rows[self.config.backbone], Outputs()
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    value = self._edge_output(edge, hidden, params, own_rows, samples)
+                    value = self._edge_output(edge, hidden, params, backbone_rows, samples)
                 inputs.setdefault(objective, {})[edge.source] = value
         return inputs
 

@@ -194,8 +194,8 @@ class SplitGradient:
     ) -> tuple[Any, Any]:
         assert self._types is not None
         known = jax.tree.leaves(self._vary_parameters(arguments))
-        own = (x[0] for x in residuals)
-        leaves = [next(own) if n is None else known[n] for n in self._types.argument]
+        saved = (x[0] for x in residuals)
+        leaves = [next(saved) if n is None else known[n] for n in self._types.argument]
         by_trained, by_inputs = jax.tree.unflatten(self._types.tree, leaves)(gradients)
         return jax.tree.map(lambda x, g: x + g[None], total, by_trained), by_inputs
 
