@@ -19,6 +19,7 @@ from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.split_gradient import SavedForward
 from mllm_jax.train.step.mpmd.tasks import BackboneTasks, EncoderTasks, SavedMicrobatch, StepFactors
+from mllm_jax.train.step.mpmd.transfer import transfer_arrays
 from sharding.layerstack.spec import Aux
 from sharding.mesh import named_shardings
 
@@ -80,7 +81,7 @@ class _StepRun:
         self._trained, self._constant = self._program.frozen.partition(params)
         self._local = self._select(self._program.modules_of(0))
         self._factors = self._backbone.factors(batch)
-        self._heads = jax.tree.map(jax.device_put, self._pick_heads(params), tasks._head_layouts)
+        self._heads = transfer_arrays(self._pick_heads(params), tasks._head_layouts)
         self._total = self._backbone.zeros(self._local[0])
         self._totals = {
             task.module: task.zeros(self._select([task.module])[0])
@@ -99,7 +100,7 @@ class _StepRun:
             encoded, self._encoded[name, microbatch] = task.forward(
                 *self._select([task.module]), self._batch, number
             )
-            outputs[name] = jax.device_put(encoded, self._backbone.layout)
+            outputs[name] = transfer_arrays(encoded, self._backbone.layout)
         loss, aux, self._read[microbatch], self._saved[microbatch] = self._backbone.forward(
             *self._local, self._batch, number, outputs, self._heads, self._factors
         )
@@ -124,7 +125,7 @@ class _StepRun:
         )
         self._by_heads.append(by_heads)
         for name, task in self._encoders.items():
-            moved = jax.device_put(gradients[name], task.layout)
+            moved = transfer_arrays(gradients[name], task.layout)
             saved = self._encoded.pop((name, microbatch))
             self._totals[task.module] = task.backward(saved, moved, self._totals[task.module])
 

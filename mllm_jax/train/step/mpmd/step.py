@@ -29,6 +29,7 @@ from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.mpmd.gradients import GroupGradients, MpmdGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.state import ModuleTrees
+from mllm_jax.train.step.mpmd.transfer import transfer_arrays
 from mllm_jax.train.step.mpmd.update import GroupUpdate, SummedGradients
 from mllm_jax.train.step.step import State, Step
 
@@ -107,15 +108,13 @@ class MpmdStep(Step):
         results = self._accumulate(state["params"], batch)
         summed = self._sum_over_replicas(results)
         norms = {part: norm for each in summed for part, norm in each.norms.items()}
-        norms = {part: jax.device_put(norm, self._scalars[0]) for part, norm in norms.items()}
+        norms = transfer_arrays(norms, self._scalars[0])
         norm, finite = self._summary(results.loss, norms, summed[0].loads)
         rate = self._learning_rate(state["step"])
         # The first group's program takes the memory of what the others read, too.
         parts = [self._select_state(state, number) for number in range(len(self.meshes))]
         updated = [
-            update.update(
-                part, each.gradients, *(jax.device_put(x, layout) for x in (norm, finite))
-            )
+            update.update(part, each.gradients, *transfer_arrays((norm, finite), layout))
             for update, part, each, layout in zip(
                 self._updates, parts, summed, self._scalars, strict=True
             )
@@ -144,7 +143,7 @@ class MpmdStep(Step):
         tokens = results.factors.tokens
         return [
             update.sum_gradients(
-                total, update.move_heads(results.heads), jax.device_put(tokens, layout)
+                total, update.move_heads(results.heads), transfer_arrays(tokens, layout)
             )
             for update, total, layout in zip(
                 self._updates, results.totals, self._scalars, strict=True
@@ -155,8 +154,7 @@ class MpmdStep(Step):
         """The part of the state that a group's program takes."""
         part = self._trees.select(state, self._updates[number].modules)
         if number:  # What is of no module is on the devices of the first group.
-            layouts = self._updates[number].state_layouts
-            part = jax.tree.map(jax.device_put, part, layouts)
+            part = transfer_arrays(part, self._updates[number].state_layouts)
         return part
 
     @cached_property

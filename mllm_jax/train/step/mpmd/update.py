@@ -17,6 +17,7 @@ from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import load_table, on_loads
 from mllm_jax.train.state.optimizer import part_norms
 from mllm_jax.train.step.mpmd.program import MpmdProgram
+from mllm_jax.train.step.mpmd.transfer import transfer_arrays
 from mllm_jax.train.step.step import State, specs_like
 from sharding.collectives import psum
 from sharding.in_order import shard_map
@@ -136,8 +137,7 @@ class GroupUpdate:
         """Gradients of the heads of this group's modules, from the devices of the backbone."""
         trained, _ = self._program.frozen.partition(gradients)
         picked = {name: trained[name] for name in self._head_specs}
-        layouts: Any = named_shardings(self._mesh, self._head_specs)
-        moved: Params = jax.tree.map(jax.device_put, picked, layouts)
+        moved: Params = transfer_arrays(picked, named_shardings(self._mesh, self._head_specs))
         return moved
 
     @cached_property
