@@ -97,3 +97,23 @@ CHANGES: dict[str, Any] = {
     "data__budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 320},
     "train__optimizer": {"kind": "adamw", "epsilon": 1e-3},
 }
+
+#: Sections `parallel` of these modules in groups with devices of their own, out of four.
+MEDIA_APART: dict[str, Any] = {
+    "devices": 4,
+    "decoder": {"tensor": 2},
+    "encoders": {"vision": {"data": 2}, "audio": {"context": 2}},
+    "groups": {
+        "text": {"modules": ["decoder"], "devices": [0, 1]},
+        "media": {"modules": ["vision", "audio"], "devices": [2, 3]},
+    },
+}
+VISION_APART: dict[str, Any] = {
+    "devices": 4,
+    "decoder": {"fsdp": 2},
+    "encoders": {"vision": {}, "audio": {"data": 2}},
+    "groups": {
+        "text": {"modules": ["decoder", "audio"], "devices": [1, 2]},
+        "images": {"modules": ["vision"], "devices": [3, 3]},
+    },
+}

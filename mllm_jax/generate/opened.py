@@ -111,7 +111,7 @@ def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
     names = backbone, *module_values(parallel_values, backbone)
     plans = sections_of_modules({name: {} for name in names}, backbone)
     automatic = {"exchange": "auto", "overlap": "auto"}
-    parallel = {**parallel_values, "devices": 1, **plans, **automatic}
+    parallel = {**parallel_values, "devices": 1, "groups": {}, **plans, **automatic}
     schedule = ScheduleConfig().model_dump(mode="json")
     return {**values, "parallel": parallel, "schedule": schedule}
 
@@ -134,12 +134,15 @@ def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     target = step.abstract_state["params"]
     layout = jax.tree.map(lambda leaf: leaf.sharding, target)
 
-    def initial(key: jax.Array) -> Any:
+    def initial(name: str, key: jax.Array) -> Any:
         params = multimodal.init_parameters(model, key)
-        return step.form.to_stored(without_released(model, params))
+        return step.form.to_stored(without_released(model, params))[name]
 
-    make = synchronize_program("the parameters", jax.jit(initial, out_shardings=layout))
-    return start_from(model, make(jax.random.key(0)), target, notify)
+    def make(name: str) -> Any:
+        program = jax.jit(partial(initial, name), out_shardings=layout[name])
+        return synchronize_program(f"the parameters of {name}", program)(jax.random.key(0))
+
+    return start_from(model, {name: make(name) for name in target}, target, notify)
 
 
 def _load_checkpoint(saved: SavedParameters, experiment: Experiment) -> Any:

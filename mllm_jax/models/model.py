@@ -98,7 +98,11 @@ class Model:
         return merged if module.name in self.graph.merged else None, samples
 
     def merged_outputs(
-        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+        self,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+        encoded: Mapping[str, jax.Array] = NOTHING_ENCODED,
     ) -> jax.Array | None:
         """Outputs of other modules where they are merged, `[rows, tokens / shards, d_model]`.
 
@@ -109,8 +113,9 @@ class Model:
             rows: local rows of one microbatch, by bucket.
             routes: routes of its outputs, by bucket; nothing if media are in the rows of their
                 samples.
+            encoded: outputs of buckets that other devices have encoded.
         """
-        return self._sum_merged(self.graph.merged, params, rows, routes, {})[0]
+        return self._sum_merged(self.graph.merged, params, rows, routes, encoded)[0]
 
     def _sum_merged(
         self,
@@ -155,15 +160,19 @@ class Model:
         return fill_row(rows) if bucket == module.name else _map_single_rows(fill_row, rows)
 
     def forward(
-        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+        self,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+        encoded: Mapping[str, jax.Array] = NOTHING_ENCODED,
     ) -> tuple[Outputs, Aux]:
         """What the objectives read of one microbatch, and this rank's part of auxiliary losses.
 
         Args:
-            params, rows, routes: as of `merged_outputs`.
+            params, rows, routes, encoded: as of `merged_outputs`.
         """
-        hidden, aux, samples = self.decode(params, rows, routes)
-        return self.objective_inputs(params, rows, routes, hidden, samples), aux
+        hidden, aux, samples = self.decode(params, rows, routes, encoded)
+        return self.objective_inputs(params, rows, routes, hidden, samples, encoded), aux
 
     def decode(
         self,
@@ -175,8 +184,7 @@ class Model:
         """The backbone on a microbatch, with what is merged into its rows.
 
         Args:
-            params, rows, routes: as of `merged_outputs`.
-            encoded: outputs of buckets that other devices have encoded.
+            params, rows, routes, encoded: as of `merged_outputs`.
 
         Returns:
             The backbone's outputs, this rank's part of auxiliary losses, and what merged modules
@@ -269,16 +277,20 @@ class Model:
         )
 
     def loss(
-        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+        self,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+        encoded: Mapping[str, jax.Array] = NOTHING_ENCODED,
     ) -> tuple[dict[str, jax.Array], Aux]:
         """Sums of the losses of a microbatch by objective, and of the auxiliary losses.
 
         They are the same scalars on every rank; objectives of a step have none.
 
         Args:
-            params, rows, routes: as of `merged_outputs`.
+            params, rows, routes, encoded: as of `merged_outputs`.
         """
-        outputs, aux = self.forward(params, rows, routes)
+        outputs, aux = self.forward(params, rows, routes, encoded)
         outputs = {
             name: output for name, output in outputs.items() if name not in self.step_objectives
         }

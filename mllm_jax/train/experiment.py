@@ -69,10 +69,10 @@ class Experiment:
         return self.step
 
     @cached_property
-    def forward_step(self) -> TrainStep:
+    def forward_step(self) -> Step:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
-        if isinstance(self.joint_step.program, PlainProgram):
-            return self.joint_step
+        if self.config.parallel.groups or isinstance(self.step.program, PlainProgram):
+            return self.step
         plans = without_stages(self.config.parallel.plans)
         return build_step_on_devices_of(self.joint_step, self.config.model, plans)
 

@@ -52,12 +52,15 @@ class StepBatch(Generic[RowsT]):
         carried: outputs that the step before has computed for this one, by module that is
             prefetched, `[slots, rows, outputs / shards, width]`.
         schedule: what runs in which tick, `[stages, ...]`; None without stages.
+        encoded: outputs of modules that other devices have encoded for a forward pass of the
+            backbone, which has no rows of them, `[microbatches, rows, outputs / shards, width]`.
     """
 
     rows: Mapping[str, RowsT]
     routes: Mapping[str, RouteArrays] = field(default_factory=dict)
     carried: Mapping[str, Any] = field(default_factory=dict)
     schedule: InstructionTable | None = None
+    encoded: Mapping[str, Any] = field(default_factory=dict)
 
     def with_carried(self, carried: Mapping[str, Any]) -> StepBatch[RowsT]:
         """The batch with outputs of the step before."""

@@ -9,7 +9,6 @@ import pytest
 from tests.config.test_load import holds_all, refused
 from tests.configs import config
 
-OFF = {"evaluate__enabled": False}
 ONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}
 HALVES = {
     "text": {"modules": ["decoder"], "quota": 0.5},
@@ -24,7 +23,7 @@ TWO = {"vision": {"data": 2}, "audio": {"data": 2}}
 
 
 def parallel(groups: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {**OFF, "parallel": {**ONE, "groups": groups, **changes}}
+    return {"parallel": {**ONE, "groups": groups, **changes}}
 
 
 def changed(groups: dict[str, Any], name: str, **values: Any) -> dict[str, Any]:
@@ -93,10 +92,6 @@ def test_ranges_of_devices_are_numbered_as_they_are() -> None:
         (
             {**parallel(HALVES), "train__optimizer": {"kind": "lamb"}},
             ["train.optimizer.kind: lamb is refused, as its ratios are of one program"],
-        ),
-        (
-            {**parallel(HALVES), "evaluate__enabled": True},
-            ["evaluate.enabled: True is refused, as modules in groups have no program in common"],
         ),
     ],
 )

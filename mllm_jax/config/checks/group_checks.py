@@ -115,7 +115,6 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         "train.check_every": (config.train.check_every, None),
         "run.trace_step": (config.run.trace_step, None),
         "run.compiled_steps": (config.run.compiled_steps, None),
-        "evaluate.enabled": (config.evaluate.enabled or None, False),
     }
     if config.train.optimizer.kind == "lamb":
         key, reason = "train.optimizer.kind", "lamb is refused, as its ratios are of one program"

@@ -11,6 +11,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NoReturn
 
 import jax
@@ -43,7 +44,7 @@ from mllm_jax.train.loading.loader import check_heldout_data, check_tokenizer, r
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.remote_checkpoints import fetch_newest
 from mllm_jax.train.step.batch_placement import local_rows, place_microbatches
-from mllm_jax.train.step.gradient_program import Batch
+from mllm_jax.train.step.gradient_program import Batch, first_microbatch
 from sharding.collectives import psum
 
 logger = logging.getLogger(__name__)
@@ -74,18 +75,12 @@ class LossEvaluator:
         rows = -(-self._config.data.rows // shares) * shares
         self._data = self._config.data.model_copy(update={"rows": rows})
         self._rows = local_rows(self._step, rows)
-        specs = self._step.state_specs["params"]
+        specs = self._step.forward_specs
         self._decoding = DecodingPrograms(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = synchronize_program(
             "held-out losses", jax.jit(self._step.shard_over_mesh(self._sum_loss, specs, scalars))
         )
-        form, trained = self._step.form, self._trained.form
-        convert = jax.jit(
-            lambda params: form.to_stored(trained.to_canonical(params)),
-            out_shardings=self._step.layouts(specs),
-        )
-        self._convert = synchronize_program("parameters for evaluation", convert)
         self._skipped: dict[str, SampleFault] = {}
         self._warned: set[str] = set()
         self._stopping: Callable[[], bool] = lambda: False
@@ -163,7 +158,7 @@ class LossEvaluator:
         ):
             self._begin_batch(examples.skipped)
             batch = place_microbatches([examples.batch], self._step)
-            sums = self._sum_losses(params, batch)
+            sums = self._sum_losses(*self._step.forward_inputs(params, batch))
             with waiting_for_peers("held-out losses", limited=False):
                 total += [float(value) for value in sums]
         return total
@@ -232,6 +227,15 @@ class LossEvaluator:
         """Parameters of the train step laid out for forward passes."""
         return params if self._step is self._trained else self._convert(params)
 
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        form, trained = self._step.form, self._trained.form
+        convert = jax.jit(
+            lambda params: form.to_stored(trained.to_canonical(params)),
+            out_shardings=self._step.layouts(self._step.forward_specs),
+        )
+        return synchronize_program("parameters for evaluation", convert)
+
     def prepare_params(self, params: Any) -> Any:
         """Parameters that `convert_params` returned, laid out for `decode_answers`."""
         return self._decoding.prepare_parameters(params)
@@ -264,9 +268,9 @@ class LossEvaluator:
 
     def _sum_loss(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """Sum of the losses of one batch, of the measured objective, and of its weights."""
-        rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
+        rows, routes, encoded = first_microbatch(batch)
         view = self._modules.backbone.view
-        losses, _ = self._modules.loss(params, rows, routes)
+        losses, _ = self._modules.loss(params, rows, routes, encoded)
         name, backbone = self._modules.graph.measured, self._modules.config.backbone
         assert name is not None  # else `evaluate.loss` is refused
         weights = jnp.sum(rows[backbone].targets[name].weights)

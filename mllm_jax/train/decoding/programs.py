@@ -39,8 +39,8 @@ from mllm_jax.runtime.part import waiting_for_peers
 from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
 from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
 from mllm_jax.train.step.batch_placement import gather_to_host, place_microbatches
-from mllm_jax.train.step.gradient_program import Batch
-from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.step.gradient_program import Batch, first_microbatch
+from mllm_jax.train.step.step import Step
 from sharding.collectives import join_slices, psum, shard_slice
 from sharding.rules import ParameterSharding
 
@@ -99,13 +99,13 @@ class DecodingPrograms:
     """Compiled programs that write answers with a model under its plans.
 
     Args:
-        step: step whose layouts serve forward passes (`Experiment.forward`).
+        step: step whose layouts serve forward passes (`Experiment.forward_step`).
         ends: tokens that end an answer.
         gather: `step`: parameters are gathered over fsdp once, by `prepare_parameters`; `layer`:
             layer by layer for every token, which takes less memory and more communication.
     """
 
-    def __init__(self, step: TrainStep, ends: Sequence[int], gather: Gather = "step") -> None:
+    def __init__(self, step: Step, ends: Sequence[int], gather: Gather = "step") -> None:
         program = step.program
         views = dict(program.views)
         if gather == "step":
@@ -126,10 +126,12 @@ class DecodingPrograms:
 
         Layers of the decoder are separate trees, in the type in which they are used.
         """
-        convert = jax.jit(
-            self._convert_parameters, out_shardings=self._step.layouts(self._parameter_specs)
+        names, specs = self._step.local_modules, self._parameter_specs
+        layout = self._step.layouts({name: specs[name] for name in names})
+        convert = synchronize_program(
+            "parameters for decoding", jax.jit(self._convert_parameters, out_shardings=layout)
         )
-        return synchronize_program("parameters for decoding", convert)
+        return lambda params: {**params, **convert({name: params[name] for name in names})}
 
     def _convert_parameters(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
@@ -139,10 +141,13 @@ class DecodingPrograms:
 
     @cached_property
     def _parameter_specs(self) -> Any:
-        """Layouts of prepared parameters."""
-        layout = jax.tree.map(self._own_layout, self._step.form.layout)
+        """Layouts of prepared parameters on the devices of the backbone."""
+        form = self._step.form.layout
+        local = {name: form[name] for name in self._step.local_modules}
+        layout = jax.tree.map(self._own_layout, local)
         decoder = self._decoder.unstack_parameters(layout[self._backbone], _of_one)
-        return jax.tree.map(lambda leaf: leaf.spec, layout | {self._backbone: decoder})
+        specs = jax.tree.map(lambda leaf: leaf.spec, layout | {self._backbone: decoder})
+        return self._step.forward_specs | specs
 
     def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
         return replace(layout, view=layout.view.gathered_view) if self._gather == "step" else layout
@@ -176,6 +181,7 @@ class DecodingPrograms:
         placed = place_microbatches(
             [replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step
         )
+        params, placed = self._step.forward_inputs(params, placed)
         draw = sampling.as_arrays
         prefill = self._make_program("prefill", most, sampling.is_greedy)
         decode = self._make_program("decode", most, sampling.is_greedy)
@@ -245,13 +251,13 @@ class DecodingPrograms:
     def _begin_state(self, most: int, greedy: bool, tree: Any, batch: Batch) -> DecodingState:
         """Prompts of this rank's rows, and the first token of every answer."""
         params, draw = tree["params"], tree["draw"]
-        modules, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
+        modules, routes, encoded = first_microbatch(batch)
         rows: ModuleRows = modules[self._backbone]
         last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
         count, tokens = rows.inputs.shape
         cache = self._decoder.empty_cache(count, tokens + last.shape[1] * most)
         cache = cache.with_tokens(self._decoder.token_ids(rows), jnp.int32(0))
-        media = self._modules.merged_outputs(params, modules, routes)
+        media = self._modules.merged_outputs(params, modules, routes, encoded)
         hidden, cache = self._decoder.forward_cached(
             params[self._backbone], rows, media, cache, None
         )

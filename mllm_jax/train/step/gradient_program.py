@@ -123,6 +123,7 @@ class BatchLayout:
             },
             {name: self.carried[name] for name in batch.carried},
             None if batch.schedule is None else self.schedule,
+            dict.fromkeys(batch.encoded, microbatches_spec(self.target)),
         )
 
 
@@ -381,6 +382,18 @@ class GradientProgram(StepProgram, ABC):
                 f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
                 "TrainStep.prime_batch"
             )
+
+
+def first_microbatch(batch: Batch) -> tuple[Any, Any, Any]:
+    """Rows, routes and encoded outputs of the one microbatch of a forward pass."""
+    arrays = batch.rows, batch.routes, batch.encoded
+    first: tuple[Any, Any, Any] = jax.tree.map(lambda leaf: leaf[0], arrays)
+    return first
+
+
+def microbatches_spec(view: MeshView) -> PartitionSpec:
+    """Layout of an array `[microbatches, rows, positions, ...]` of the module with `view`."""
+    return PartitionSpec(None, view.batch_axes or None, view.sequence_axes or None)
 
 
 def batch_spec(view: MeshView) -> PartitionSpec:

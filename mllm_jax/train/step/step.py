@@ -95,8 +95,7 @@ class Step(ABC):
     def batch_layouts(self, batch: Batch) -> Batch:
         """How the arrays lie on the devices that a batch has."""
         specs = self.program.layout.specs(batch)
-        mesh = self.mesh_of(self.program.model.backbone)
-        others: Any = named_shardings(mesh, replace(specs, rows={}))
+        others: Any = named_shardings(self._backbone_mesh, replace(specs, rows={}))
         layouts: Any = replace(
             others,
             rows={name: named_shardings(self.mesh_of(name), s) for name, s in specs.rows.items()},
@@ -115,8 +114,66 @@ class Step(ABC):
                 array.shape, layout, array.__getitem__
             ),
             tables.arrays,
-            named_shardings(self.mesh_of(self.program.model.backbone), self.program.schedule_specs),
+            named_shardings(self._backbone_mesh, self.program.schedule_specs),
         )
+
+    # ---- programs on the devices of the backbone -------------------------------------------------
+
+    @property
+    @abstractmethod
+    def forward_specs(self) -> Any:
+        """Layouts of the parameters that `forward_inputs` returns, by module."""
+
+    @property
+    def local_modules(self) -> tuple[str, ...]:
+        """Modules whose parameters all are on the devices of the backbone."""
+        return tuple(self.program.model.modules)
+
+    def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
+        """What a forward pass takes that runs on the devices of the backbone.
+
+        Args:
+            params: parameters as `form` stores them.
+            batch: the batch of a forward pass, of this step.
+
+        Returns:
+            The parameters that these devices need, and the batch, in which modules of other devices
+            have `encoded` outputs in place of rows.
+        """
+        return params, batch
+
+    def layouts(self, specs: Any) -> Any:
+        """Shardings of arrays on the devices of the backbone, from a tree of their specs."""
+        return named_shardings(self._backbone_mesh, specs)
+
+    def map_shards(
+        self, body: Callable[..., Any], in_specs: Any, out_specs: Any, *, typed: bool = True
+    ) -> Callable[..., Any]:
+        """`body` of local shards, on the devices of the backbone.
+
+        Args:
+            typed: whether types tell along which axes values vary; else `body` has no gradients.
+        """
+        layout = {"mesh": self._backbone_mesh, "in_specs": in_specs, "out_specs": out_specs}
+        if typed:
+            return shard_map(body, **layout)
+        mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **layout)
+        return mapped
+
+    def shard_over_mesh(
+        self, body: Callable[..., Any], specs: Any, out_specs: Any
+    ) -> Callable[..., Any]:
+        """`body(tree, batch)` over the backbone's mesh; `specs` shard `tree`, rows the batch."""
+
+        def run(tree: Any, batch: Batch) -> Any:
+            in_specs = specs, self.program.layout.specs(batch)
+            return self.map_shards(body, in_specs, out_specs)(tree, batch)
+
+        return run
+
+    @property
+    def _backbone_mesh(self) -> Mesh:
+        return self.mesh_of(self.program.model.backbone)
 
 
 class TrainStep(Step):
@@ -231,34 +288,10 @@ class TrainStep(Step):
         del name
         return self.mesh
 
-    def layouts(self, specs: Any) -> Any:
-        """Shardings of arrays on the devices, from a tree of their specs."""
-        return named_shardings(self.mesh, specs)
-
-    def map_shards(
-        self, body: Callable[..., Any], in_specs: Any, out_specs: Any, *, typed: bool = True
-    ) -> Callable[..., Any]:
-        """`body` of local shards, on all devices.
-
-        Args:
-            typed: whether types tell along which axes values vary; else `body` has no gradients.
-        """
-        layout = {"mesh": self.mesh, "in_specs": in_specs, "out_specs": out_specs}
-        if typed:
-            return shard_map(body, **layout)
-        mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **layout)
-        return mapped
-
-    def shard_over_mesh(
-        self, body: Callable[..., Any], specs: Any, out_specs: Any
-    ) -> Callable[..., Any]:
-        """`body(tree, batch)` over the mesh; `tree` is sharded by `specs`, the batch by rows."""
-
-        def run(tree: Any, batch: Batch) -> Any:
-            in_specs = specs, self.program.layout.specs(batch)
-            return self.map_shards(body, in_specs, out_specs)(tree, batch)
-
-        return run
+    @property
+    def forward_specs(self) -> Any:
+        """See `Step.forward_specs`: all parameters."""
+        return self.state_specs["params"]
 
     def _init_parameters(self, key: jax.Array, released: bool = False) -> State:
         params = multimodal.init_parameters(self.program.model, key)

@@ -81,7 +81,8 @@ class _StepRun:
         self._trained, self._constant = self._program.frozen.partition(params)
         self._local = self._select(self._program.modules_of(0))
         self._factors = self._backbone.factors(batch)
-        self._heads = transfer_arrays(self._pick_heads(params), tasks._head_layouts)
+        heads = self._program.pick_heads(params)
+        self._heads = transfer_arrays(heads, tasks._head_layouts)
         self._total = self._backbone.zeros(self._local[0])
         self._totals = {
             task.module: task.zeros(self._select([task.module])[0])
@@ -152,12 +153,6 @@ class _StepRun:
             for tree in (self._trained, self._constant)
         )
         return trained, constant
-
-    def _pick_heads(self, params: Any) -> Params:
-        return {
-            module: {block: params[module][block] for block in blocks}
-            for module, blocks in self._program.head_specs.items()
-        }
 
 
 def _sum_trees(trees: Sequence[Any]) -> Any:

@@ -105,6 +105,13 @@ class MpmdProgram(StepProgram):
         specs: Params = jax.tree.map(lambda leaf: leaf.spec, layouts)
         return specs
 
+    def pick_heads(self, params: Params) -> Params:
+        """The parameters of these heads."""
+        return {
+            module: {block: params[module][block] for block in blocks}
+            for module, blocks in self.head_specs.items()
+        }
+
     @property
     def row_views(self) -> Views:
         """See `StepProgram.row_views`; each is of the module's own devices."""

@@ -26,6 +26,7 @@ from mllm_jax.models.module import init_parameters
 from mllm_jax.train.state.optimizer import total_norm
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch
+from mllm_jax.train.step.mpmd.forward import RemoteForward
 from mllm_jax.train.step.mpmd.gradients import GroupGradients, MpmdGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.state import ModuleTrees
@@ -94,6 +95,24 @@ class MpmdStep(Step):
     def abstract_state(self) -> State:
         """Shapes, types and layouts of the state."""
         return self._trees.join([update.abstract_state for update in self._updates])
+
+    @property
+    def forward_specs(self) -> Any:
+        """See `Step.forward_specs`."""
+        return self._remote_forward.specs
+
+    @property
+    def local_modules(self) -> tuple[str, ...]:
+        """See `Step.local_modules`."""
+        return self.program.modules_of(0)
+
+    def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
+        """See `Step.forward_inputs`."""
+        return self._remote_forward(params, batch)
+
+    @cached_property
+    def _remote_forward(self) -> RemoteForward:
+        return RemoteForward(self.program, self.meshes)
 
     def gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
         """Gradients of what is not frozen, and the loss."""
