@@ -1,7 +1,11 @@
-"""Descriptions of hardware by name: files in `configs/hardware/`, or written by `calibrate`."""
+"""Descriptions of hardware by name: files in `configs/hardware/`, or written by `calibrate`.
+
+`calibrate --slices` writes costs of modules that share a device, which are read here, too.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from mllm_jax.config.strict_yaml import YamlError, read_yaml, shorten_repr
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
+from scheduling.costs.slices import SliceCosts
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "hardware"
 
@@ -69,6 +74,27 @@ def read_hardware(path: Path) -> Hardware:
     except ValidationError as error:
         problems = map(_explain_error, error.errors(include_url=False))
         raise HardwareError(f"{path}: {'; '.join(problems)}") from None
+
+
+def read_slice_costs(path: Path) -> SliceCosts:
+    """The costs in a JSON file of `launch.py calibrate --slices`.
+
+    Raises:
+        HardwareError: the file cannot be read or holds no such costs.
+    """
+    source = "a file that `launch.py calibrate --slices` has written"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return SliceCosts.model_validate_json(json.dumps(values["costs"]))
+    except OSError as error:
+        raise HardwareError(f"{path}: {error.strerror}; valid: {source}") from None
+    except ValidationError as error:
+        problems = (
+            f"costs.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()
+        )
+        raise HardwareError(f"{path}: {'; '.join(problems)}; valid: {source}") from None
+    except (ValueError, KeyError, TypeError):
+        raise HardwareError(f"{path}: holds no JSON with `costs`; valid: {source}") from None
 
 
 def _explain_error(detail: ErrorDetails) -> str:

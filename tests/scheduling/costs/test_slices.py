@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from mllm_jax.config.hardware import read_slice_costs
 from scheduling.costs.hardware import HardwareError, HardwareLink
 from scheduling.costs.slices import (
     ModuleTasks,
@@ -118,9 +122,30 @@ def test_copies_between_slices_stay_on_the_device() -> None:
     assert model.copy_seconds("a", same_device=False, rows=0.5) == pytest.approx(6e-5)
 
 
-def test_a_file_brings_them_back() -> None:
+def test_a_file_brings_them_back(tmp_path: Path) -> None:
     model = costs({"a": task({0.5: 2.0, 1.0: 1.0})}, {("a", "a"): 1.1})
-    assert SliceCosts.model_validate_json(model.model_dump_json()) == model
+    path = tmp_path / "slices.json"
+    path.write_text(json.dumps({"costs": model.model_dump(mode="json")}))
+    assert read_slice_costs(path) == model
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "No such file or directory"),
+        ("[]", "holds no JSON with `costs`"),
+        ("{", "holds no JSON with `costs`"),
+        ('{"costs": {"bandwidth": -1}}', "costs.bandwidth: Input should be greater than 0"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str | None, reason: str) -> None:
+    path = tmp_path / "slices.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(HardwareError, match=re.escape(reason)) as told:
+        read_slice_costs(path)
+    assert str(told.value).startswith(str(path))
+    assert "valid: a file that `launch.py calibrate --slices` has written" in str(told.value)
 
 
 def test_what_was_not_measured_is_refused() -> None:
