@@ -42,15 +42,15 @@ def check_schedule(schedule: Schedule) -> None:
             wrong place, or runs before its inputs have arrived. The message lists the first
             problems of the first kind that occurs, with task, tick and stage.
     """
-    _raise_first(_bad_table(schedule))
-    _raise_first(_bad_feeds(schedule))
-    _raise_first(_bad_sizes(schedule))
-    _raise_first(_bad_fused(schedule))
+    raise_first(_bad_table(schedule))
+    raise_first(_bad_feeds(schedule))
+    raise_first(_bad_sizes(schedule))
+    raise_first(_bad_fused(schedule))
     index = _TaskIndex(schedule)
-    _raise_first(index.find_tasks())
+    raise_first(index.find_tasks())
     for module in schedule.sources:
-        _raise_first(_split_pipelines(index, module))
-    _raise_first(_too_early(index))
+        raise_first(_split_pipelines(index, module))
+    raise_first(_too_early(index))
 
 
 def peak_live(schedule: Schedule) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ def peak_live(schedule: Schedule) -> tuple[int, ...]:
     return tuple(int(n) for n in changes.cumsum(axis=0).max(axis=0))
 
 
-def _raise_first(problems: Iterator[str]) -> None:
+def raise_first(problems: Iterator[str]) -> None:
     """Raise ScheduleError with the first few problems, if there are any."""
     listed = list(islice(problems, _LISTED + 1))
     if listed:

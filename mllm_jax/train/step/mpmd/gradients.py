@@ -20,6 +20,9 @@ from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.split_gradient import SavedForward
 from mllm_jax.train.step.mpmd.tasks import BackboneTasks, EncoderTasks, SavedMicrobatch, StepFactors
 from mllm_jax.train.step.mpmd.transfer import transfer_arrays
+from scheduling.schedules.modules.schedule import L
+from scheduling.schedules.task_kinds import F
+from scheduling.schedules.tasks import Task
 from sharding.layerstack.spec import Aux
 from sharding.mesh import named_shardings
 
@@ -59,16 +62,13 @@ class MpmdGradients:
             for name in program.remote
         }
         self._head_layouts = named_shardings(meshes[0], program.head_specs)
-        self._count = len(batch.rows[program.model.backbone].inputs)
+        self.schedule = program.make_schedule(len(batch.rows[program.model.backbone].inputs))
 
     def __call__(self, params: Any, batch: Batch) -> GroupGradients:
         """Loss and gradients of a batch."""
         run = _StepRun(self, params, batch)
-        for number in range(self._count):
-            run.forward(number)
-        run.differentiate_step_losses()
-        for number in range(self._count):
-            run.backward(number)
+        for _, _, task in self.schedule:
+            run.start(task)
         return run.results()
 
 
@@ -92,43 +92,68 @@ class _StepRun:
         self._aux, self._by_heads = list[Aux](), list[Params]()
         self._saved: dict[int, SavedMicrobatch] = {}
         self._encoded: dict[tuple[str, int], SavedForward] = {}
+        #: Outputs of encoders on the devices of the backbone, then their gradients on those of the
+        #: encoders.
+        self._outputs: dict[tuple[str, int], jax.Array] = {}
         self._read: dict[int, Outputs] = {}
 
-    def forward(self, microbatch: int) -> None:
-        """All modules on a microbatch."""
-        number, outputs = jnp.int32(microbatch), dict[str, jax.Array]()
-        for name, task in self._encoders.items():
-            encoded, self._encoded[name, microbatch] = task.forward(
-                *self._select([task.module]), self._batch, number
-            )
-            outputs[name] = transfer_arrays(encoded, self._backbone.layout)
+    def start(self, task: Task) -> None:
+        """Start the programs of a task of the schedule."""
+        if task.kind is L:
+            self._differentiate_step_losses()
+        elif task.module == self._program.model.backbone:
+            run = self._decode if task.kind is F else self._differentiate_backbone
+            run(task.microbatch)
+        elif task.kind is F:
+            self._encode(task.module, task.microbatch)
+        else:
+            self._differentiate_encoder(task.module, task.microbatch)
+
+    def _encode(self, bucket: str, microbatch: int) -> None:
+        task = self._encoders[bucket]
+        encoded, self._encoded[bucket, microbatch] = task.forward(
+            *self._select([task.module]), self._batch, jnp.int32(microbatch)
+        )
+        self._outputs[bucket, microbatch] = transfer_arrays(encoded, self._backbone.layout)
+
+    def _decode(self, microbatch: int) -> None:
+        """The backbone on a microbatch, and its losses."""
+        outputs = {name: self._outputs.pop((name, microbatch)) for name in self._encoders}
         loss, aux, self._read[microbatch], self._saved[microbatch] = self._backbone.forward(
-            *self._local, self._batch, number, outputs, self._heads, self._factors
+            *self._local,
+            self._batch,
+            jnp.int32(microbatch),
+            outputs,
+            self._heads,
+            self._factors,
         )
         self._losses.append(loss)
         self._aux.append(aux)
 
-    def differentiate_step_losses(self) -> None:
+    def _differentiate_step_losses(self) -> None:
         """The losses of objectives that wait for all microbatches; their gradients by what they
         have read take its place."""
-        if not any(self._read.values()):
-            return
         loss, self._total, gradients = self._backbone.step_losses(
             *self._local, self._batch, self._factors, [*self._read.values()], self._total
         )
         self._losses.append(loss)
         self._read = dict(zip(self._read, gradients, strict=True))
 
-    def backward(self, microbatch: int) -> None:
-        """All modules on a microbatch, with what its forward has left."""
+    def _differentiate_backbone(self, microbatch: int) -> None:
+        """Gradients of the backbone on a microbatch, with what its forward has left."""
         self._total, gradients, by_heads = self._backbone.backward(
             self._saved.pop(microbatch), self._read.pop(microbatch), self._total
         )
         self._by_heads.append(by_heads)
         for name, task in self._encoders.items():
-            moved = transfer_arrays(gradients[name], task.layout)
-            saved = self._encoded.pop((name, microbatch))
-            self._totals[task.module] = task.backward(saved, moved, self._totals[task.module])
+            self._outputs[name, microbatch] = transfer_arrays(gradients[name], task.layout)
+
+    def _differentiate_encoder(self, bucket: str, microbatch: int) -> None:
+        """Gradients of an encoder on a microbatch, by those of its outputs."""
+        task = self._encoders[bucket]
+        by_outputs = self._outputs.pop((bucket, microbatch))
+        saved = self._encoded.pop((bucket, microbatch))
+        self._totals[task.module] = task.backward(saved, by_outputs, self._totals[task.module])
 
     def results(self) -> GroupGradients:
         """Sums over microbatches."""

@@ -15,6 +15,8 @@ from mllm_jax.models.model import Model
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.train.step.gradient_program import StepProgram
+from scheduling.schedules.modules.make import make_module_schedule
+from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import JointGrid, Views, join_grids
 from sharding.plan import DeviceGroup
@@ -77,6 +79,29 @@ class MpmdProgram(StepProgram):
     def remote(self) -> tuple[str, ...]:
         """Buckets whose devices are not those of the backbone."""
         return tuple(name for name in self.model.buckets if name not in self.groups[0].grid.views)
+
+    @property
+    def waits(self) -> bool:
+        """Whether losses of the step wait for the forwards of all microbatches."""
+        return bool(self.sharded_model.step_objectives)
+
+    def make_schedule(self, microbatches: int) -> ModuleSchedule:
+        """What every group runs, tick by tick; buckets beside the backbone are part of its tasks.
+
+        Args:
+            microbatches: number of microbatches of the step.
+        """
+        backbone = self.model.backbone
+        modules = [
+            PlacedModule(backbone, 0),
+            *(self._place(name, backbone) for name in self.remote),
+        ]
+        return make_module_schedule(modules, microbatches, waits=self.waits)
+
+    def _place(self, bucket: str, backbone: str) -> PlacedModule:
+        module = self.model.buckets[bucket]
+        trains = bool(jax.tree.leaves(self.trained_layout.get(module)))
+        return PlacedModule(bucket, self.group_of(bucket), (backbone,), trains)
 
     @cached_property
     def views(self) -> Views:
