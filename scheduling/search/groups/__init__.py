@@ -1,0 +1,1 @@
+"""Search of groups of devices for modules."""

@@ -1,0 +1,1 @@
+"""Steps of modules on groups of devices, simulated."""
