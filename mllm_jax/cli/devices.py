@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ if TYPE_CHECKING:  # which --help does not need
     from jax import Device
 
     from mllm_jax.config.sections import ExperimentConfig
+    from mllm_jax.runtime.slices.limits import SliceLimits
 
 #: CPU devices that are emulated for a call that takes any devices.
 EMULATED = 2
@@ -120,3 +123,37 @@ def start_configured(
 
     threads = {"one_thread": one_thread, "trained": trained}
     return start_devices(config.parallel, processes_of(args), limits, compare_processes, **threads)
+
+
+def slices_to_launch(
+    call: CommandCall, args: argparse.Namespace, config: ExperimentConfig | None
+) -> SliceLimits | None:
+    """The limits of the slices whose processes this one launches; None: it runs the command.
+
+    Raises:
+        MpsError: the processes would be on several hosts.
+    """
+    if config is None or call.devices != "configured":
+        return None
+    from mllm_jax.runtime.slices.control import MpsError
+    from mllm_jax.runtime.slices.launch import is_launched
+    from mllm_jax.runtime.slices.limits import SliceLimits
+
+    limits = SliceLimits.from_config(config.parallel)
+    if limits is None or is_launched(os.environ):
+        return None
+    if args.processes > 1 or config.parallel.distributed:
+        reason = "parallel.groups: quotas on GPUs are for one host, whose processes this command"
+        raise MpsError(f"{reason} starts; valid: neither --processes nor parallel.distributed")
+    return limits
+
+
+def launch_command(config: ExperimentConfig, limits: SliceLimits) -> int:
+    """Run this command in a process for each slice, and return the exit code.
+
+    Raises:
+        MpsError: MPS cannot give the slices their parts.
+    """
+    from mllm_jax.runtime.slices.launch import launch_slices
+
+    return launch_slices(sys.orig_argv, limits, config.parallel.devices, os.environ)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import CommandOutput, show_answer
 from mllm_jax.cli.command import CommandCall, CommandRequest
-from mllm_jax.cli.devices import start_devices
+from mllm_jax.cli.devices import launch_command, slices_to_launch, start_devices
 from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import current_peers, leave_process
+from mllm_jax.runtime.slices.process import end_with_launcher
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, config_overrides
 from mllm_jax.submit import liveness
 
@@ -42,6 +43,7 @@ PEER_DIAGNOSIS_SECONDS = 5.0
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     apply_supervisor_settings()
+    end_with_launcher()
     args = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
     from mllm_jax.console import log_to, open_console
     from mllm_jax.runtime.interrupt import InterruptibleContext
@@ -64,26 +66,34 @@ def run_command(args: argparse.Namespace, console: Console) -> CommandOutput:
         Exception: what the function raises, or the request is refused.
     """
     call: CommandCall = args.call
-    request = prepare_request(call, CommandRequest(args, console))
+    request = load_request(call, CommandRequest(args, console))
+    limits = slices_to_launch(call, args, request.loaded)
+    if limits is not None:
+        return CommandOutput(None, code=launch_command(request.config, limits), answered=True)
+    request = prepare_request(call, request)
     arguments = call.arguments(request)
     function = call.load_function()
     result = function(**arguments)
     return call.answer(result, request)
 
 
+def load_request(call: CommandCall, request: CommandRequest) -> CommandRequest:
+    """The request with the configuration that a call needs, once its options are checked."""
+    check_folders(request.args)
+    check_inputs(request.args)
+    if call.config != "none":
+        request = replace(request, loaded=load_config(call, request.args))
+    call.prepare(request)
+    return request
+
+
 def prepare_request(call: CommandCall, request: CommandRequest) -> CommandRequest:
-    """Load the configuration and start the devices that a call needs.
+    """Start the devices that a call needs.
 
     Returns:
-        The request with the configuration and the devices.
+        The request with the devices.
     """
-    args = request.args
-    check_folders(args)
-    check_inputs(args)
-    if call.config != "none":
-        request = replace(request, loaded=load_config(call, args))
-    call.prepare(request)
-    request = replace(request, devices=start_devices(call, args, request.loaded))
+    request = replace(request, devices=start_devices(call, request.args, request.loaded))
     if call.liveness:
         liveness.start_touching()
     if call.budgets:

@@ -43,9 +43,14 @@ def training_arguments(request: CommandRequest) -> Mapping[str, Any]:
 def check_supervision(request: CommandRequest) -> None:
     """Raise ConfigError for a run that a supervisor could not start again."""
     from mllm_jax.config.sections import ConfigError
+    from mllm_jax.runtime.slices.limits import SliceLimits
 
     if not request.config.checkpoint.enabled:
         problem = "checkpoint.enabled false: a restart would lose all steps; valid: true"
+        raise ConfigError("train --supervise", [problem])
+    if SliceLimits.from_config(request.config.parallel):
+        reason = "parallel.groups with quotas on GPUs: processes of slices are started by one"
+        problem = f"{reason} launcher, and not supervised; valid: train without --supervise"
         raise ConfigError("train --supervise", [problem])
 
 

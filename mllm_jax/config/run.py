@@ -220,12 +220,16 @@ class DeviceGroupConfig(Section):
             one at a time.
         devices: first and last device of the group, e.g. `[4, 7]`; null: all devices.
         quota: part of each of these devices that is the group's slice of it, e.g. 0.5; null: the
-            group has the devices for itself.
+            group has the devices for itself. A slice of a GPU is a process under MPS, see
+            docs/how-to/mps.md.
+        memory: part of each GPU's memory that the process of the slice has; null: as much as
+            `quota`.
     """
 
     modules: tuple[str, ...] = Field(min_length=1)
     devices: tuple[int, int] | None = None
     quota: float | None = Field(None, gt=0, lt=1)
+    memory: float | None = Field(None, gt=0, lt=1)
 
 
 class ParallelConfig(Section):
@@ -300,14 +304,15 @@ class ParallelConfig(Section):
     def module_devices(self) -> dict[str, DeviceNumbers]:
         """Numbers of the devices of every module, or bucket, that is in a group.
 
-        Slices of a device follow one another: of two, device 1 has the numbers 2 and 3.
+        All devices have a first slice before any has a second one: of two devices the second slices
+        have the numbers 2 and 3.
         """
         numbers: dict[str, DeviceNumbers] = {}
         slices = iter(range(self.slices))
         for group in self.groups.values():
             first, last = group.devices or (0, self.devices - 1)
             offset = 0 if group.quota is None else next(slices)
-            devices = tuple(device * self.slices + offset for device in range(first, last + 1))
+            devices = tuple(offset * self.devices + device for device in range(first, last + 1))
             numbers |= dict.fromkeys(group.modules, devices)
         return numbers
 

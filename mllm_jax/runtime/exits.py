@@ -64,6 +64,7 @@ CODES = {
     ("mllm_jax.runtime.part", "PeerError"): ExitCode.LOST_PEER,
     ("mllm_jax.runtime.folder", "RunError"): ExitCode.BAD_INPUT,
     ("mllm_jax.runtime.folder", "UnwritableError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.runtime.slices.control", "MpsError"): ExitCode.BAD_INPUT,
     ("mllm_jax.submit.backends", "BackendError"): ExitCode.BAD_INPUT,
     ("mllm_jax.submit.programs", "SubmitError"): ExitCode.BAD_INPUT,
     ("mllm_jax.train.decoding.sampling", "SamplingError"): ExitCode.BAD_INPUT,

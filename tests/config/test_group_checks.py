@@ -18,7 +18,8 @@ RANGES = {
     "text": {"modules": ["decoder"], "devices": [0, 1]},
     "media": {"modules": ["vision", "audio"], "devices": [3, 3]},
 }
-MEDIA_QUARTER = {**HALVES["media"], "quota": 0.25}
+MEDIA = HALVES["media"]
+MEDIA_QUARTER = {**MEDIA, "quota": 0.25}
 TWO = {"vision": {"data": 2}, "audio": {"data": 2}}
 
 
@@ -30,16 +31,22 @@ def changed(groups: dict[str, Any], name: str, **values: Any) -> dict[str, Any]:
     return {**groups, name: {**groups[name], **values}}
 
 
-def test_slices_of_a_device_are_numbered_side_by_side() -> None:
+def test_all_devices_have_a_first_slice_before_any_has_a_second_one() -> None:
     section = config(**parallel(HALVES, devices=2, decoder={"data": 2}, encoders=TWO)).parallel
     assert section.jax_devices == 4
-    assert section.module_devices == {"decoder": (0, 2), "vision": (1, 3), "audio": (1, 3)}
+    assert section.module_devices == {"decoder": (0, 1), "vision": (2, 3), "audio": (2, 3)}
 
 
 def test_ranges_of_devices_are_numbered_as_they_are() -> None:
     section = config(**parallel(RANGES, devices=4, decoder={"data": 2})).parallel
     assert section.jax_devices == 4
     assert section.module_devices == {"decoder": (0, 1), "vision": (3,), "audio": (3,)}
+
+
+def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
+    text = {**HALVES["text"], "quota": 0.75, "memory": 0.6}
+    section = config(**parallel({"text": text, "media": MEDIA_QUARTER}, platform="gpu")).parallel
+    assert section.jax_devices == 2
 
 
 @pytest.mark.parametrize(
@@ -74,8 +81,19 @@ def test_ranges_of_devices_are_numbered_as_they_are() -> None:
             ["quotas are refused, as TPUs have no slices; valid: devices of its own for each"],
         ),
         (
-            parallel(HALVES, platform="gpu"),
-            ["quotas are refused on GPUs, as processes under MPS cannot be started yet"],
+            parallel(
+                {"text": {**HALVES["text"], "quota": 0.625}, "media": {**MEDIA, "quota": 0.375}},
+                platform="gpu",
+            ),
+            ["groups.text.quota: 0.625 is no whole number of percents", "valid: 0.62 or 0.63"],
+        ),
+        (
+            parallel(changed(HALVES, "text", memory=0.75), platform="gpu"),
+            ["shares of memory text 0.75, media 0.5 sum to 1.25 (memory, or else quota)"],
+        ),
+        (
+            parallel(changed(HALVES, "text", memory=0.75)),
+            ["groups.text.memory: 0.75 has no effect, as text has no slice of a GPU; valid: null"],
         ),
         (
             parallel(changed(RANGES, "media", devices=[1, 1]), devices=4, decoder={"data": 2}),

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from math import isclose
 
 from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemChoice
+from mllm_jax.config.checks.quota_checks import GROUPS, check_quotas
 from mllm_jax.config.sections import ExperimentConfig
-
-GROUPS = "parallel.groups"
 
 
 def group_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Groups against modules, devices and the platform; nothing without groups."""
     if not config.parallel.groups:
         return []
-    problems = [*_check_modules(config), *_check_devices(config), *_check_quotas(config)]
+    problems = [*_check_modules(config), *_check_devices(config), *check_quotas(config)]
     return problems or [*_check_features(config)]
 
 
@@ -70,38 +68,6 @@ def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
                 reason = f"device {device} belongs to {owner}, too; valid: devices of {name} alone"
                 yield ConfigProblem(key, f"{reason}, or a quota for each of the groups")
                 break
-
-
-def _check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Quotas are of all groups, sum to one, and are such that the platform has."""
-    groups = config.parallel.groups
-    quotas = {name: group.quota for name, group in groups.items() if group.quota is not None}
-    if not quotas:
-        return
-    platform, equal = config.parallel.platform, 1 / len(groups)
-    without = [name for name in groups if name not in quotas]
-    if platform == "tpu":
-        reason = "quotas are refused, as TPUs have no slices; valid: devices of its own for each"
-        yield ConfigProblem(GROUPS, f"{reason} group")
-    elif platform == "gpu":
-        reason = "quotas are refused on GPUs, as processes under MPS cannot be started yet"
-        yield ConfigProblem(GROUPS, f"{reason}; valid: devices of its own for each group")
-    elif without:
-        reason = f"{', '.join(without)} without a quota beside {', '.join(quotas)}"
-        yield ConfigProblem(GROUPS, f"{reason}; valid: a quota for each group, or for none")
-    elif any(groups[name].devices is not None for name in quotas):
-        reason = "a group has devices and a quota; valid: slices of all devices, with devices null"
-        yield ConfigProblem(GROUPS, reason)
-    elif not isclose(sum(quotas.values()), 1, abs_tol=1e-6):
-        reason = f"quotas sum to {sum(quotas.values()):g}; valid: quotas that sum to 1"
-        yield ConfigProblem(GROUPS, reason)
-    elif not all(isclose(quota, equal, abs_tol=1e-6) for quota in quotas.values()):
-        listed = ", ".join(f"{name} {quota:g}" for name, quota in quotas.items())
-        reason = (
-            f"quotas {listed} are unequal, and devices of one process on CPUs have as many threads "
-            f"each; valid: quota {equal:g} for each group"
-        )
-        yield ConfigProblem(GROUPS, reason)
 
 
 def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:

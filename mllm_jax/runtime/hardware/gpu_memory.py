@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 #: Variables that tell JAX the share; it refuses both together.
 VARIABLES = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 
+#: Variable of the process of a slice, whose share is meant so: the number of its slice.
+SLICE = "MLLM_JAX_SLICE"
+
 
 def user_share(environment: Mapping[str, str]) -> tuple[str, float] | None:
     """The variable by which the user sets the share, and its value; None if the user does not.
@@ -57,7 +60,7 @@ def set_share(environment: MutableMapping[str, str], level: int = logging.INFO) 
             "JAX may take %g of each GPU's memory, as plans count; %s sets another share",
             *(GPU_SHARE, VARIABLES[0]),
         )
-    elif user_setting[1] < GPU_SHARE:
+    elif user_setting[1] < GPU_SHARE and SLICE not in environment:
         logger.warning(
             "%s lets JAX take %g of each GPU's memory, and `plan` counts %g unless it is set there",
             *(*user_setting, GPU_SHARE),

@@ -1,0 +1,83 @@
+"""Checks of quotas of groups: parts of devices that modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isclose
+
+from mllm_jax.config.checks.problems import ConfigProblem
+from mllm_jax.config.run import DeviceGroupConfig
+from mllm_jax.config.sections import ExperimentConfig
+
+GROUPS = "parallel.groups"
+#: How far a sum of quotas may be from one.
+EPSILON = 1e-6
+
+
+def check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Quotas are of all groups, sum to one, and are such that the platform has."""
+    groups = config.parallel.groups
+    quotas = {name: group.quota for name, group in groups.items() if group.quota is not None}
+    yield from _check_memory_keys(config)
+    if not quotas:
+        return
+    without = [name for name in groups if name not in quotas]
+    if config.parallel.platform == "tpu":
+        reason = "quotas are refused, as TPUs have no slices; valid: devices of its own for each"
+        yield ConfigProblem(GROUPS, f"{reason} group")
+    elif without:
+        reason = f"{', '.join(without)} without a quota beside {', '.join(quotas)}"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: a quota for each group, or for none")
+    elif any(groups[name].devices is not None for name in quotas):
+        reason = "a group has devices and a quota; valid: slices of all devices, with devices null"
+        yield ConfigProblem(GROUPS, reason)
+    elif not isclose(sum(quotas.values()), 1, abs_tol=EPSILON):
+        reason = f"quotas sum to {sum(quotas.values()):g}; valid: quotas that sum to 1"
+        yield ConfigProblem(GROUPS, reason)
+    elif config.parallel.platform == "gpu":
+        yield from _check_percents(quotas)
+        yield from _check_memory(groups)
+    else:
+        yield from _check_equal(quotas)
+
+
+def _check_percents(quotas: Mapping[str, float]) -> Iterator[ConfigProblem]:
+    """Quotas of GPUs are whole percents, as MPS has no others."""
+    for name, quota in quotas.items():
+        percents = 100 * quota
+        if not isclose(percents, round(percents), abs_tol=1e-4):
+            valid = " or ".join(f"{n / 100:g}" for n in (int(percents), int(percents) + 1) if n)
+            reason = f"{quota:g} is no whole number of percents, and MPS has no others"
+            yield ConfigProblem(f"{GROUPS}.{name}.quota", f"{reason}; valid: {valid}")
+
+
+def _check_memory(groups: Mapping[str, DeviceGroupConfig]) -> Iterator[ConfigProblem]:
+    """Slices of a GPU have room in its memory."""
+    shares = {name: group.memory or group.quota or 0.0 for name, group in groups.items()}
+    total = sum(shares.values())
+    if total > 1 + EPSILON:
+        listed = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+        reason = f"shares of memory {listed} sum to {total:g} (memory, or else quota)"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: shares that sum to 1 at most")
+
+
+def _check_memory_keys(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Shares of memory are of slices of GPUs."""
+    for name, group in config.parallel.groups.items():
+        if group.memory is None or (config.parallel.platform == "gpu" and group.quota):
+            continue
+        reason = f"{group.memory:g} has no effect, as {name} has no slice of a GPU"
+        yield ConfigProblem(f"{GROUPS}.{name}.memory", f"{reason}; valid: null")
+
+
+def _check_equal(quotas: Mapping[str, float]) -> Iterator[ConfigProblem]:
+    """Slices on CPUs, emulated devices of one process, have as many threads each."""
+    equal = 1 / len(quotas)
+    if all(isclose(quota, equal, abs_tol=EPSILON) for quota in quotas.values()):
+        return
+    listed = ", ".join(f"{name} {quota:g}" for name, quota in quotas.items())
+    reason = (
+        f"quotas {listed} are unequal, and devices of one process on CPUs have as many threads "
+        f"each; valid: quota {equal:g} for each group"
+    )
+    yield ConfigProblem(GROUPS, reason)

@@ -1,0 +1,1 @@
+"""Slices of GPUs: a process for each, under NVIDIA's Multi-Process Service (MPS)."""
