@@ -117,3 +117,12 @@ VISION_APART: dict[str, Any] = {
         "images": {"modules": ["vision"], "devices": [3, 3]},
     },
 }
+HALVED: dict[str, Any] = {
+    "devices": 2,
+    "decoder": {"fsdp": 2},
+    "encoders": {"vision": {"data": 2}, "audio": {"data": 2}},
+    "groups": {
+        "text": {"modules": ["decoder"], "quota": 0.5},
+        "media": {"modules": ["vision", "audio"], "quota": 0.5},
+    },
+}
