@@ -48,6 +48,9 @@ _seconds = _number_type(float, lambda n: 0 < n < float("inf"), "a finite number 
 _share = _number_type(float, lambda n: 0 <= n < 1, "a number from 0 to below 1")
 
 
+_quota = _number_type(float, lambda n: 0 < n < 1, "a number above 0 and below 1")
+
+
 _spread = _number_type(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
 
 
@@ -75,6 +78,11 @@ def _mixture_list(text: str) -> tuple[TokenMixture, ...]:
         return parse_mixtures(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _quota_list(text: str) -> tuple[float, ...]:
+    """Quotas of slices, for argparse."""
+    return tuple(sorted({_quota(part) for part in text.split(",")}))
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -283,6 +291,22 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budgets", action="store_true", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"
     parser.add_argument("--output", type=local_path, metavar="FILE", help=help_text)
+    group = parser.add_argument_group("groups of modules (docs/concepts/planned_groups.md)")
+    help_text = (
+        "instead: which modules share devices or slices of them, and which have devices of their "
+        "own, side by side (parallel.groups)"
+    )
+    group.add_argument("--slices", action="store_true", help=help_text)
+    help_text = (
+        "costs of modules and pairs that `calibrate --slices` has measured (default: counted work "
+        "on --hardware)"
+    )
+    group.add_argument("--calibration", type=local_path, metavar="FILE", help=help_text)
+    help_text = (
+        "quotas that slices may have, e.g. 0.25,0.5,0.75 (default: those that were measured; else "
+        "these on GPUs, halves on CPUs, none on TPUs)"
+    )
+    group.add_argument("--quotas", type=_quota_list, metavar="QUOTAS", help=help_text)
 
 
 def _add_compile(parser: argparse.ArgumentParser) -> None:

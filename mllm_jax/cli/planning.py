@@ -110,6 +110,54 @@ def answer_plan(result: Any, request: CommandRequest) -> CommandOutput:
     return CommandOutput(result.to_json(), [(COLUMNS, result.rows)], result.notes)
 
 
+def check_plan(request: CommandRequest) -> None:
+    """Raise ConfigError for options of the other search."""
+    from mllm_jax.config.sections import ConfigError
+
+    args = request.args
+    others = {"--calibration": args.calibration, "--quotas": args.quotas}
+    if args.slices:
+        others = {"--top": args.top > 1, "--within": args.within, "--budgets": args.budgets}
+        others |= {"--all-devices": args.all_devices}
+    reason = "is no option of plan --slices" if args.slices else "is an option of plan --slices"
+    problems = [f"{name} {reason}; valid: without it" for name, value in others.items() if value]
+    if problems:
+        raise ConfigError("plan", problems)
+
+
+def group_arguments(request: CommandRequest) -> Mapping[str, Any]:
+    """Arguments of `plan.groups.report.plan_groups`."""
+    from mllm_jax.config.hardware import load_hardware, read_slice_costs
+    from mllm_jax.plan.groups.planner import GroupPlanner
+    from mllm_jax.plan.settled import settle_budgets
+
+    args = request.args
+    config = settle_budgets(request.config, request.print_line, planned=False)
+    calibration, name = request.path_of("calibration"), hardware_name(request)
+    measured = None if calibration is None else read_slice_costs(calibration)
+    memory = None if args.memory is None else args.memory * 2**30
+    hardware = load_hardware(name)
+    source = (
+        f"counted work on {hardware.title}; none was measured, see calibrate --slices"
+        if calibration is None
+        else f"measured modules and pairs of {calibration}"
+    )
+    return {
+        "planner": GroupPlanner(config, hardware, measured, args.quotas, memory),
+        "source": source,
+        "file": request.path_of("output") or config.run.path / "plan.yaml",
+        "clock": time.perf_counter,
+    }
+
+
+def answer_groups(result: Any, request: CommandRequest) -> CommandOutput:
+    """The groups that were found."""
+    from mllm_jax.plan.groups.report import COLUMNS
+
+    del request
+    return CommandOutput(result.to_json(), [(COLUMNS, result.rows)], result.notes)
+
+
 def budget_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `mllm_jax.plan.budgets.advise_budgets`."""
     return {"config": request.config, "samples": request.args.samples}

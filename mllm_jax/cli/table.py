@@ -204,7 +204,18 @@ _ROWS = (
             planning.answer_plan,
             config="unplanned",
             devices="host",
+            prepare=planning.check_plan,
         ),
+        {
+            "slices": CommandCall(
+                "mllm_jax.plan.groups.report:plan_groups",
+                planning.group_arguments,
+                planning.answer_groups,
+                config="unplanned",
+                devices="host",
+                prepare=planning.check_plan,
+            )
+        },
     ),
     Command(
         "compile",

@@ -157,7 +157,7 @@ def plan_run(
         PlanningError: no strategy fits, and the message says by how much and what would; or the
             file cannot be written.
     """
-    _prepare_file(file)
+    prepare_file(file)
     start = clock()
     # Parts of this framework's space first: their results bound the search of all others.
     searches = {
@@ -241,7 +241,7 @@ def _explain_idle(planner: PlanSearch, strategy: Strategy) -> str:
     return "nothing that uses more, and fits, is faster"
 
 
-def _prepare_file(file: Path) -> None:
+def prepare_file(file: Path) -> None:
     """Make the folder of `file`, and see that it can be written, before the search takes time."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

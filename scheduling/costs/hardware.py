@@ -8,6 +8,7 @@ the torus of a TPU slice), and domains by the `network`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Annotated, Literal
@@ -160,6 +161,12 @@ class Hardware(_Data):
     efficiency: Efficiency
     topology: str | None = None
     target_config: str | None = None
+
+    @property
+    def cores(self) -> int | None:
+        """Streaming multiprocessors of a GPU, as its compiler knows them; None if none are told."""
+        told = re.search(r"core_count: (\d+)", self.target_config or "")
+        return int(told[1]) if told else None
 
     @property
     def usable_memory(self) -> float:

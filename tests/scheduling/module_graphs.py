@@ -24,11 +24,17 @@ SPEED, BANDWIDTH = 1e12, 1e12
 
 
 def task_of(
-    seconds: float, *, gain: float = 0.0, fixed: float = 0.0, traffic: float = 0.0, host: float = 0
+    seconds: float,
+    *,
+    gain: float = 0.0,
+    fixed: float = 0.0,
+    traffic: float = 0.0,
+    host: float = 0.0,
+    quotas: Sequence[float] = (0.125, 0.25, 0.5, 0.75, 1.0),
 ) -> TaskWork:
     """A task of so many seconds on a whole device, of which a part of `gain` is spread over it."""
     flops = seconds * SPEED
-    speeds = {quota: SPEED / (1 - gain + gain / quota) for quota in (0.125, 0.25, 0.5, 0.75, 1.0)}
+    speeds = {quota: SPEED / (1 - gain + gain / quota) for quota in quotas}
     return TaskWork(
         flops=flops,
         traffic=traffic,
@@ -63,12 +69,10 @@ def slice_costs(
     )
 
 
-def two_towers(
-    *, waits: bool = True, gain: float = 0.0, microbatches: int = 2, **options: float
-) -> GroupCosts:
+def two_towers(*, waits: bool = True, gain: float = 0.0, microbatches: int = 2) -> GroupCosts:
     """A text and an image tower of equal work, whose losses wait, or an image that feeds a text."""
     tasks: Tasks = {
-        "forward": task_of(1, gain=gain, **options),
+        "forward": task_of(1, gain=gain),
         "backward": task_of(2, gain=gain),
         "update": task_of(0.5, gain=gain),
     }

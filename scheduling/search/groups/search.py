@@ -21,7 +21,7 @@ from scheduling.search.groups.space import (
     units_of,
 )
 from scheduling.simulate.groups.costs import GroupCosts
-from scheduling.simulate.groups.plan import GroupPlan
+from scheduling.simulate.groups.plan import GroupPlan, single_group
 from scheduling.simulate.groups.step import GroupRun, schedule_groups, simulate_groups
 
 #: With more modules, plans are improved rather than listed: there are 203 partitions of six.
@@ -134,7 +134,7 @@ class GroupSearch:
         return groups
 
     def _unit_seconds(self, unit: Members) -> float:
-        single = self.space.single_plans(self.costs.graph)[0].groups[0]
+        single = single_group(self.costs.graph.names, 1).groups[0]
         return sum(
             self.costs.least_seconds(single, name, phase)
             for name in unit

@@ -42,6 +42,7 @@ class GroupSpace:
         replicas: numbers of slices of each device over which the rows of all modules in one group
             may be divided.
         memory: bytes of a device that a step may take.
+        least: least number of groups.
     """
 
     devices: int
@@ -51,9 +52,12 @@ class GroupSpace:
     mixed: bool = False
     replicas: tuple[int, ...] = ()
     memory: float = inf
+    least: int = 1
 
     def allows(self, division: Division) -> bool:
         """Whether groups may be on islands so."""
+        if sum(map(len, division)) < self.least:
+            return False
         shared = [island for island in division if len(island) > 1]
         if len(division) > 1 and (not self.ranges or (shared and not self.mixed)):
             return False
@@ -67,6 +71,8 @@ class GroupSpace:
 
     def single_plans(self, graph: ModuleGraph) -> list[GroupPlan]:
         """Plans with all modules in one group, that of a run without groups first."""
+        if self.least > 1:
+            return []
         names, rows = graph.names, graph.rows
         serial = [single_group(names, count) for count in sorted(self._degrees(rows), reverse=True)]
         return serial + [

@@ -1,0 +1,1 @@
+"""Plans of modules in groups of devices: `launch.py plan --slices`."""
