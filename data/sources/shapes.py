@@ -10,6 +10,8 @@ own. Every answer needs the image: whoever does not look at it is right about on
     |        | red    |    Is there a shape at the top right?     no
     |        | circle |
     +--------+--------+
+
+Every scene has a sound, too, from which the same can be told: see `tones`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import PIL.ImageDraw
 
 from data.folders import put_folder
 from data.sample import DataError
+from data.sources.tones import make_tones, write_clip
 
 #: Pixels of an image's side; questions of the held-out file.
 SIDE, HELDOUT = 48, 20
@@ -87,13 +90,18 @@ class ShapeScene:
         kind = self.kind + many * (len(places) > 1)
         return f"{len(places)} {self.colour} {kind}: {', '.join(places)}"
 
+    @property
+    def colour_question(self) -> ShapeQuestion:
+        """The question about the colour."""
+        return ShapeQuestion("What colour are the shapes?", self.colour)
+
     def make_questions(self, rng: random.Random) -> list[ShapeQuestion]:
         """One question of each sort."""
         filled = rng.random() < 0.5
         places = [place for place in PLACES if (place in self.places) == filled] or PLACES
         place = rng.choice(places)
         return [
-            ShapeQuestion("What colour are the shapes?", self.colour),
+            self.colour_question,
             ShapeQuestion("What kind of shape is there?", self.kind),
             ShapeQuestion("How many shapes are there?", f"{len(self.places)}"),
             ShapeQuestion(
@@ -114,6 +122,13 @@ class ShapeScene:
                 draw, self.kind, COLOURS[self.colour], _FINER * x, _FINER * y, _FINER * radius
             )
         return image.resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+
+    def write_media(self, folder: Path, name: str) -> None:
+        """Write the image and the sound, `name.png` and `name.wav`."""
+        self.draw_image().save(folder / f"{name}.png")
+        beats = [place in self.places for place in PLACES]
+        pitch, overtone = SHAPES.index(self.kind), [*COLOURS].index(self.colour)
+        write_clip(folder / f"{name}.wav", make_tones(beats, pitch, overtone, self.seed))
 
 
 def _draw_shape(
@@ -145,9 +160,11 @@ class ExampleData:
     """What was written.
 
     Attributes:
-        folder: folder with `train.json`, `heldout.json` and `media`; `train_pairs.json`
-            and its like have a caption of each image, `train_labels.json` the number of its kind
-            of shape.
+        folder: folder with `train.json`, `heldout.json` and `media`. Other files of a split have
+            other records of the same scenes: `train_mixed.json` the questions, every second time
+            about a sound; `train_pairs.json` an image and its caption; `train_triples.json` an
+            image, its sound and its caption; `train_labels.json` an image and the number of its
+            kind of shape; `train_heads.json` questions but of the kind, and its number.
         images: images of the training split, each with four questions.
         heldout: held-out questions, each about an image of its own.
         guessed: share of held-out questions that are answered right without looking: to each
@@ -217,31 +234,52 @@ def _draw_scenes(rng: random.Random, count: int, excluded: frozenset[object]) ->
 def _write_split(
     folder: Path, split: str, scenes: Sequence[ShapeScene], asked: Sequence[Sequence[ShapeQuestion]]
 ) -> None:
-    """Images, conversations about them in LLaVA's form, captions, and labels."""
-    records, pairs, labels = list[Any](), list[Any](), list[Any]()
+    """Media, and a file of each sort of records."""
+    files: dict[str, list[Any]] = {}
     for number, (scene, questions) in enumerate(zip(scenes, asked, strict=True)):
-        name = f"{split}-{number:04}.png"
-        scene.draw_image().save(folder / "media" / name)
-        turns = [
-            {"from": speaker, "value": text}
-            for question in questions
-            for speaker, text in (("human", question.text), ("gpt", question.answer))
-        ]
-        turns[0]["value"] = f"<image>\n{turns[0]['value']}"
-        records.append({"image": name, "conversations": turns})
-        pairs.append({"image": name, "messages": _answer_turn(f"<image>{scene.caption}")})
-        number = SHAPES.index(scene.kind)
-        labels.append(
-            {"image": name, "messages": _answer_turn("<image>"), "labels": {"shape": number}}
-        )
-    files = {split: records, f"{split}_pairs": pairs, f"{split}_labels": labels}
+        name = f"{split}-{number:04}"
+        scene.write_media(folder / "media", name)
+        for sort, record in _make_records(scene, questions, name, number).items():
+            files.setdefault(f"{split}{sort}", []).append(record)
     for name, content in files.items():
         text = json.dumps(content, indent=1) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
 
-def _answer_turn(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]
+def _make_records(
+    scene: ShapeScene, questions: Sequence[ShapeQuestion], name: str, number: int
+) -> dict[str, Any]:
+    """The records of a scene by the ends of their files' names, see `ExampleData`."""
+    image, audio = {"image": f"{name}.png"}, {"audio": f"{name}.wav"}
+    heard = bool(number % 2)
+    others = [question for question in questions if question.answer != scene.kind]
+    labels = {"labels": {"shape": SHAPES.index(scene.kind)}}
+    return {
+        "": image | _ask("<image>", questions),
+        "_mixed": audio | _ask("<audio>", questions)
+        if heard
+        else image | _ask("<image>", questions),
+        "_pairs": image | _show(f"<image>{scene.caption}"),
+        "_triples": image | audio | _show(f"<image><audio>{scene.caption}"),
+        "_labels": image | _show("<image>") | labels,
+        "_heads": image | _ask("<image>", others or [scene.colour_question]) | labels,
+    }
+
+
+def _ask(mark: str, questions: Sequence[ShapeQuestion]) -> dict[str, Any]:
+    """A conversation in LLaVA's form, with the mark of a medium before the first question."""
+    turns = [
+        {"from": speaker, "value": text}
+        for question in questions
+        for speaker, text in (("human", question.text), ("gpt", question.answer))
+    ]
+    turns[0]["value"] = f"{mark}\n{turns[0]['value']}"
+    return {"conversations": turns}
+
+
+def _show(text: str) -> dict[str, Any]:
+    """A text that has no answer."""
+    return {"messages": [{"role": "user", "content": text}]}
 
 
 def _guess_rate(

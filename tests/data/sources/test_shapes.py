@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 
 from data.sample import DataError
@@ -41,7 +42,7 @@ def test_equal_seeds_give_equal_files(made: ExampleData, tmp_path: Path) -> None
     same = write_example(tmp_path / "same", IMAGES, seed=3)
     other = write_example(tmp_path / "other", IMAGES, seed=4)
     assert files(same.folder) == files(made.folder) != files(other.folder)
-    assert len(files(made.folder)) == 6 + IMAGES + HELDOUT
+    assert len(files(made.folder)) == 12 + 2 * (IMAGES + HELDOUT)
 
 
 def test_captions_say_what_is_there() -> None:
@@ -83,6 +84,26 @@ def test_a_shape_is_where_and_what_it_is_said_to_be(kind: str, place: str) -> No
     }
     assert answers["What kind of shape is there?"] == kind
     assert answers["How many shapes are there?"] == "1"
+
+
+def test_a_sound_has_tones_where_shapes_are_and_tells_kind_and_colour(tmp_path: Path) -> None:
+    """The strongest frequencies are the pitch of the kind and the overtone of the colour."""
+    scene = ShapeScene("triangle", "blue", frozenset({"top left", "bottom right"}), seed=1)
+    scene.write_media(tmp_path, "scene")
+    samples, rate = soundfile.read(tmp_path / "scene.wav")
+    beats = samples.reshape(len(PLACES), -1)
+    assert (np.abs(beats).max(axis=1) > 0.1).tolist() == [True, False, False, True]
+    spectrum = np.abs(np.fft.rfft(beats[0]))
+    strongest = np.sort(np.argsort(spectrum)[-2:]) * rate / beats.shape[1]
+    pitch = 320 * 1.3 ** SHAPES.index("triangle")
+    assert strongest == pytest.approx([pitch, 3 * pitch], abs=rate / beats.shape[1])
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_answers_of_a_labelled_record_do_not_tell_the_label(made: ExampleData, split: str) -> None:
+    records = json.loads((made.folder / f"{split}_heads.json").read_text())
+    for record in records:
+        assert SHAPES[record["labels"]["shape"]] not in json.dumps(record["conversations"])
 
 
 def test_yes_and_no_are_as_the_image_says() -> None:
