@@ -318,6 +318,8 @@ class EvaluateConfig(Section):
         enabled: evaluate at the end of training.
         loss: measure the loss of the answers, of all samples and of each member of a mixture.
         exact_match: decode answers greedily and count the answers that are right to the letter.
+        retrieval: count how often the nearest partner of a contrastive objective is a sample's own,
+            among those of all samples; null: if the model has such an objective.
         samples: number of held-out samples to use, or null for the whole split.
         max_new_tokens: length of the longest answer that is decoded, in tokens.
         every: steps between two evaluations during training, or null for the end only.
@@ -326,6 +328,7 @@ class EvaluateConfig(Section):
     enabled: bool = True
     loss: bool = True
     exact_match: bool = True
+    retrieval: bool | None = None
     samples: int | None = Field(None, ge=1)
     max_new_tokens: int = Field(16, ge=1)
     every: int | None = Field(None, ge=1)
@@ -378,6 +381,11 @@ class ExperimentConfig(Section):
     def stage_key(self) -> str:
         """The key of the number of stages of the backbone."""
         return f"{self.plan_key(self.model.backbone)}.stage"
+
+    @property
+    def measures_retrieval(self) -> bool:
+        """Whether an evaluation looks for the partners of held-out samples."""
+        return bool(self.model.graph.retrieved) and self.evaluate.retrieval is not False
 
     @property
     def backbone_chunks(self) -> int:

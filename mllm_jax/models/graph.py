@@ -85,6 +85,11 @@ class ModelGraph:
         return next(iter([*tokens, *names]), None)
 
     @property
+    def retrieved(self) -> tuple[str, ...]:
+        """The objectives of pairs, whose partners are looked for among held-out samples."""
+        return tuple(n for n, objective in self.objectives.items() if objective.retrieves)
+
+    @property
     def writes(self) -> bool:
         """Whether the backbone learns to write."""
         return any(objective.reads_tokens for objective in self.objectives.values())

@@ -279,7 +279,8 @@ def _check_evaluation(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
     evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
     yield from _check_measurements(config)
-    if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
+    measured = evaluate.loss or evaluate.exact_match or config.measures_retrieval
+    if evaluate.enabled and not measured:
         reason = "true measures nothing, as evaluate.loss and evaluate.exact_match are false"
         kinds = [_enabling_choice("evaluate.loss"), _enabling_choice("evaluate.exact_match")]
         yield ConfigProblem("evaluate.enabled", reason, lambda: [[no_evaluation(config), *kinds]])
@@ -305,6 +306,10 @@ def _check_measurements(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     evaluate, graph = config.evaluate, config.model.graph
     learnt = ", ".join(graph.objectives)
     off = [no_evaluation(config)]
+    if evaluate.retrieval and not graph.retrieved:
+        key = "evaluate.retrieval"
+        reason = f"true needs a contrastive objective, and the model learns {learnt}"
+        yield ConfigProblem(key, reason, lambda: [[ProblemChoice.of_key(key, None)]])
     if evaluate.enabled and evaluate.exact_match and not graph.writes:
         key = "evaluate.exact_match"
         reason = f"true needs answers, and a model that learns {learnt} writes none"

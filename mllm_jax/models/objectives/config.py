@@ -37,6 +37,8 @@ class ObjectiveConfig(Section):
     reads_tokens: ClassVar[bool] = False
     #: Number of edges that end in it.
     sources: ClassVar[int] = 1
+    #: Whether held-out samples tell how often the nearest partner of an output is its own.
+    retrieves: ClassVar[bool] = False
     #: Number of its parameters besides those of its edges.
     parameters: ClassVar[int] = 0
 
@@ -122,6 +124,7 @@ class ContrastiveConfig(ObjectiveConfig):
 
     scope: ClassVar[Literal["microbatch", "step"]] = "step"
     sources: ClassVar[int] = 2
+    retrieves: ClassVar[bool] = True
     parameters: ClassVar[int] = 1
 
     kind: Literal["contrastive"]

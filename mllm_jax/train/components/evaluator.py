@@ -1,8 +1,9 @@
-"""Held-out samples: loss of their answers, and answers written greedily and compared.
+"""Held-out samples: loss of their answers, answers written greedily and compared, retrieval.
 
-Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
+All run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
 samples, packed: the mean over all tokens that have one. For greedy decoding prompts are
-packed likewise; `train.decoding` writes all answers of a batch at once.
+packed likewise; `train.decoding` writes all answers of a batch at once. `retrieval` compares all
+samples with all.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.train.components.retrieval import PairReader
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -92,8 +94,8 @@ class LossEvaluator:
             stopping: called before every batch, on all processes alike: whether to stop.
 
         Returns:
-            As `evaluate_losses` and as `compare_answers` return it, and `evaluate_skipped`, number
-            of unusable samples by kind of fault.
+            As `evaluate_losses`, `compare_answers` and `measure_retrieval` return it, and
+            `evaluate_skipped`, number of unusable samples by kind of fault.
 
         Raises:
             StoppedError: `stopping` has held.
@@ -103,6 +105,7 @@ class LossEvaluator:
         params, section = self.convert_params(params), self._config.evaluate
         result = self.evaluate_losses(params) if section.loss else {}
         result |= self.compare_answers(params) if section.exact_match else {}
+        result |= self.measure_retrieval(params) if self._config.measures_retrieval else {}
         return result | {
             "evaluate_skipped": dict(Counter(f.kind.value for f in self._skipped.values()))
         }
@@ -153,15 +156,34 @@ class LossEvaluator:
     def _add_losses(self, params: Any, indices: Sequence[int]) -> np.ndarray:
         """`[2]`, float64: sum of the losses of samples, and of their weights."""
         total = np.zeros(2)
-        for examples in example_batches(
-            self._source, self._processor, self._data, self._rows, indices
-        ):
-            self._begin_batch(examples.skipped)
-            batch = place_microbatches([examples.batch], self._step)
+        for batch in self._placed_batches(indices):
             sums = self._sum_losses(*self._step.forward_inputs(params, batch))
             with waiting_for_peers("held-out losses", limited=False):
                 total += [float(value) for value in sums]
         return total
+
+    def _placed_batches(self, indices: Sequence[int]) -> Iterator[Batch]:
+        """Samples with their answers, on the devices."""
+        for examples in example_batches(
+            self._source, self._processor, self._data, self._rows, indices
+        ):
+            self._begin_batch(examples.skipped)
+            yield place_microbatches([examples.batch], self._step)
+
+    def measure_retrieval(self, params: Any) -> dict[str, Any]:
+        """How often the nearest partner is a sample's own, among those of all held-out samples.
+
+        Args:
+            params: parameters that `convert_params` returned.
+
+        Returns:
+            As `PairReader.measure`.
+        """
+        reader = PairReader(self._step, self._modules)
+        indices = heldout_indices(self._source, self._config.evaluate.samples)
+        if not sum(reader.read(params, batch) for batch in self._placed_batches(indices)):
+            self._raise_unusable()
+        return reader.measure()
 
     def compare_answers(self, params: Any) -> dict[str, Any]:
         """Exact match of full answers that are decoded greedily.

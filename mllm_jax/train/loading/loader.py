@@ -210,7 +210,7 @@ def _agree_on(name: str, data: Identities) -> None:
 
 def _check_evaluated(source: Source, config: ExperimentConfig, processor: Processor) -> None:
     indices = heldout_indices(source, config.evaluate.samples)
-    if config.evaluate.loss:
+    if config.evaluate.loss or config.measures_retrieval:
         check_heldout(source, processor, config.data, indices, prompts=False)
     if config.evaluate.exact_match:
         check_heldout(source, processor, config.data, indices, prompts=True)

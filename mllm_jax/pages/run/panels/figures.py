@@ -14,7 +14,7 @@ from mllm_jax.train.records.metrics import content_name, phase_name
 #: Reports from which the loss is smoothed.
 MANY = 20
 #: Prefixes of the figures of an evaluation.
-HELD_OUT, EXACT = "heldout_loss", "exact_match"
+HELD_OUT, EXACT, RECALL = "heldout_loss", "exact_match", "recall_at_1"
 #: Why rates are missing.
 UNTIMED = "No step has been timed yet: the first step of a process, which compiles, is left out."
 
@@ -133,16 +133,16 @@ def imbalance_panel(run: RunFiles) -> PagePanel:
 
 def evaluations_panel(run: RunFiles) -> PagePanel:
     """Figures on held-out samples."""
-    names = [*_logged_names(run, HELD_OUT), *_logged_names(run, EXACT)]
-    exact = [
-        ChartSeries(name.partition("/")[2] or "all", *run.series(name))
-        for name in _logged_names(run, EXACT)
-    ]
-    several = [series for series in exact if len(series.steps) > 1]
+    shares = [*_logged_names(run, EXACT), *_logged_names(run, RECALL)]
+    names = [*_logged_names(run, HELD_OUT), *shares]
+    series = [ChartSeries(name.partition("/")[2] or "all", *run.series(name)) for name in shares]
+    several = [share for share in series if len(share.steps) > 1]
     last = [(name.replace("_", " "), run.series(name)[1][-1]) for name in names]
     content = Markup()
     if last:
-        chart = line_chart("share of exact answers over steps", several, format_percent)
+        chart = line_chart(
+            "shares of exact answers and of partners found over steps", several, format_percent
+        )
         content = join_markup((chart, make_table(("last evaluation", "value"), last)))
     empty = "No evaluation has ended yet (evaluate.every, or the end of the run)."
     return PagePanel("evaluations", "Held-out samples", content, empty)
