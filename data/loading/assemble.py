@@ -302,6 +302,6 @@ def _write_text(
             targets.weights[row, written] = example.loss_weight
             continue
         slot = row, placement.segment - 1
-        targets.weights[slot] = 1
-        if targets.values is not None:
+        targets.weights[slot] = targets.values is None or name in example.values
+        if targets.values is not None and name in example.values:  # prompts have none
             targets.values[slot] = example.values[name]

@@ -119,3 +119,16 @@ def test_targets_lie_in_the_slot_of_their_segment(make_config: MakeConfig) -> No
     mask_sample(arrays.batch, [0, 1], placement)
     assert not scene.weights.any()
     assert not decoder.next_token.weights.any()
+
+
+def test_prompts_have_no_labels_to_learn(make_config: MakeConfig) -> None:
+    targets = {**NEXT_TOKEN_ONLY, "scene": SCENE}
+    make = make_processor(make_config(), [TEXT], targets=targets)
+    turns = Turn("user", "1 ?"), Turn("assistant", "2")
+    example = make.process_prompt(Sample("s", turns, labels={"scene": 2}))
+    capacity = make_capacity({"tokens": 64, "segments": 8}, (TEXT,))
+    arrays = BatchArrays({TEXT.name: [0]}, capacity, make.targets)
+    arrays.write_text(SamplePlacement(0, 0, 0, 1, example.lengths, {}), example)
+    scene = arrays.batch.rows[TEXT.name].targets["scene"]
+    assert isinstance(scene, SampleTargets)
+    assert not scene.weights.any()
