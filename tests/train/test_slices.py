@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from data.config import LlavaSource
 from data.sources.shapes import write_example
 from mllm_jax.config.load import load_config
 from mllm_jax.train.trainer import train
@@ -27,8 +28,9 @@ GRAPHS = sorted((ROOT / "configs" / "slices").glob("*.yaml"))
 @pytest.mark.parametrize("path", GRAPHS, ids=lambda path: path.stem)
 def test_a_graph_trains_and_is_evaluated(path: Path, tmp_path: Path) -> None:
     made = write_example(tmp_path / "my_data", 40, seed=0).folder
-    kept = load_config(path).data.source.path
-    name = Path(kept).name.removeprefix("train")
+    source = load_config(path).data.source
+    assert isinstance(source, LlavaSource)
+    name = Path(source.path).name.removeprefix("train")
     changes = [
         f"data.source.path={made}/train{name}",
         f"data.source.heldout={made}/heldout{name}",

@@ -142,8 +142,8 @@ def _draw_devices(rng: random.Random, modules: Sequence[str]) -> dict[str, Devic
     groups = [*range(count), *(rng.randrange(count) for _ in modules[count:])]
     rng.shuffle(groups)
     # Of two devices, two slices each, or of subsets of four.
-    slices = [(0, 2), (1, 3)], [(0,), (1,), (2,)]
-    subsets = [(2, 3), (0, 1)], [(1,), (2, 3), (0,)]
+    slices: list[list[DeviceNumbers]] = [[(0, 2), (1, 3)], [(0,), (1,), (2,)]]
+    subsets: list[list[DeviceNumbers]] = [[(2, 3), (0, 1)], [(1,), (2, 3), (0,)]]
     places = rng.choice([slices, subsets])[count - 2]
     return {name: places[group] for name, group in zip(modules, groups, strict=True)}
 
