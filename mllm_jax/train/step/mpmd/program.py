@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
+from jax import lax
+from jax.sharding import PartitionSpec
 
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
@@ -18,7 +21,7 @@ from mllm_jax.train.step.gradient_program import StepProgram
 from scheduling.schedules.modules.make import make_module_schedule
 from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
-from sharding.grid import JointGrid, Views, join_grids
+from sharding.grid import JointGrid, MeshView, Views, join_grids
 from sharding.plan import DeviceGroup
 from sharding.rules import parameter_shardings
 
@@ -29,6 +32,22 @@ class GroupGrid:
 
     group: DeviceGroup
     grid: JointGrid
+
+
+def positions_spec(view: MeshView) -> PartitionSpec:
+    """Layout of arrays `[rows, positions, ...]` of the ranks of a view."""
+    return PartitionSpec(view.batch_axes or None, view.sequence_axes or None)
+
+
+def pick_microbatch(tree: Any, number: jax.Array | int) -> Any:
+    """Microbatch `number` of arrays `[microbatches, ...]`."""
+
+    def pick(x: jax.Array) -> jax.Array:
+        if len(x) == 1:
+            return x[0]
+        return lax.dynamic_index_in_dim(x, number, axis=0, keepdims=False)
+
+    return jax.tree.map(pick, tree)
 
 
 class MpmdProgram(StepProgram):
@@ -100,8 +119,9 @@ class MpmdProgram(StepProgram):
 
     def _place(self, bucket: str, backbone: str) -> PlacedModule:
         module = self.model.buckets[bucket]
+        waits = self.waits and module not in self.model.graph.merged
         trains = bool(jax.tree.leaves(self.trained_layout.get(module)))
-        return PlacedModule(bucket, self.group_of(bucket), (backbone,), trains)
+        return PlacedModule(bucket, self.group_of(bucket), () if waits else (backbone,), trains)
 
     @cached_property
     def views(self) -> Views:

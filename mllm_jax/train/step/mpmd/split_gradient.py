@@ -2,12 +2,12 @@
 
 ::
 
-    forward     trained, constant, inputs, data  ->  outputs, others, residuals
-    backward    residuals, gradients of outputs  ->  gradients of trained and of inputs
+    forward     trained, constant, inputs, data          ->  outputs, others, residuals
+    backward    residuals, gradients of outputs, total   ->  total, gradients of inputs
 
 Between the two the devices are free for other work. Residuals are what the backward needs besides
 the arguments of the forward, which it is given again: arrays of each device, which no other device
-reads.
+reads. The last backward of a step sums the total over replicas, too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
+from mllm_jax.train.step.mpmd.sums import (
+    GradientSums,
+    OtherSums,
+    SummedGradients,
+    Total,
+    add_to_total,
+)
 from sharding.collectives import vary
 from sharding.grid import Axes
 from sharding.in_order import shard_map
@@ -82,6 +88,7 @@ class SplitGradient:
         mesh: the mesh.
         specs: layouts of the arguments.
         output_specs: layouts of outputs and others.
+        sums: sums of the gradients of the trained parameters; without them no backward.
     """
 
     def __init__(
@@ -90,8 +97,9 @@ class SplitGradient:
         mesh: Mesh,
         specs: Arguments,
         output_specs: tuple[Any, Any],
+        sums: GradientSums | None,
     ) -> None:
-        self._function, self._mesh = function, mesh
+        self._function, self._mesh, self._sums = function, mesh, sums
         self._specs, self._output_specs = specs, output_specs
         self._axes: Axes = tuple(mesh.axis_names)
         self._types: _ResidualTypes | None = None
@@ -103,23 +111,26 @@ class SplitGradient:
         outputs, others, residuals = self._forward(arguments)
         return outputs, others, SavedForward(arguments, residuals)
 
-    def backward(self, saved: SavedForward, gradients: Any, total: Any) -> tuple[Any, Any]:
+    def backward(self, saved: SavedForward, gradients: Any, total: Total) -> tuple[Total, Any]:
         """Add the gradients of trained parameters to `total`, whose memory is taken.
 
         Args:
             saved: from `forward`.
             gradients: gradients of the outputs, which lie as these.
-            total: as `zeros` makes it.
+            total: of the backwards before.
 
         Returns:
             The new total, and the gradients of the inputs.
         """
-        added: tuple[Any, Any] = self._backward(*saved, gradients, total)
+        added: tuple[Total, Any] = self._backward(*saved, gradients, total)
         return added
 
-    def zeros(self, trained: Any) -> Any:
-        """Gradients of nothing: of every device those of its shards, float32 `[devices, ...]`."""
-        return self._zeros(trained)
+    def last_backward(
+        self, saved: SavedForward, gradients: Any, total: Total, others: OtherSums
+    ) -> tuple[SummedGradients, Any]:
+        """`backward` with the sums over replicas in the place of the new total."""
+        summed: tuple[SummedGradients, Any] = self._last_backward(*saved, gradients, total, others)
+        return summed
 
     def _trace_types(self, arguments: Arguments) -> None:
         """Find the types of the residuals, on which the layouts of the forward's results depend."""
@@ -144,35 +155,24 @@ class SplitGradient:
 
     @cached_property
     def _backward(self) -> Callable[..., Any]:
-        assert self._types is not None
-        total = self._stacked_spec
-        in_specs = (self._specs, self._types.specs, self._output_specs[0], total)
-        mapped = shard_map(
-            self._run_backward,
-            mesh=self._mesh,
-            in_specs=in_specs,
-            out_specs=(total, self._specs.inputs),
-        )
+        assert self._sums is not None
+        stacked = self._sums.stacked
+        mapped = self._map_backward(self._run_backward, stacked, (stacked,))
         return jax.jit(mapped, donate_argnums=3)
 
     @cached_property
-    def _zeros(self) -> Callable[..., Any]:
-        layout = NamedSharding(self._mesh, self._stacked_spec)
+    def _last_backward(self) -> Callable[..., Any]:
+        assert self._sums is not None
+        in_specs = self._sums.stacked, self._sums.other_specs
+        return jax.jit(self._map_backward(self._run_last_backward, self._sums.specs, in_specs))
 
-        def zeros(trained: Any) -> Any:
-            return jax.tree.map(
-                lambda x: jnp.zeros((1, *x.shape), jnp.float32), vary(trained, self._axes)
-            )
-
-        mapped = shard_map(
-            zeros, mesh=self._mesh, in_specs=(self._specs.trained,), out_specs=self._stacked_spec
-        )
-        return jax.jit(mapped, out_shardings=layout)
-
-    @property
-    def _stacked_spec(self) -> PartitionSpec:
-        """Layout of arrays of each device."""
-        return PartitionSpec(self._axes)
+    def _map_backward(
+        self, body: Callable[..., Any], out_spec: Any, in_specs: tuple[Any, ...]
+    ) -> Callable[..., Any]:
+        assert self._types is not None
+        specs = self._specs, self._types.specs, self._output_specs[0], *in_specs
+        out_specs = out_spec, self._specs.inputs
+        return shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=out_specs)
 
     def _run_forward(self, arguments: Arguments) -> tuple[Any, Any, tuple[jax.Array, ...]]:
         here = self._vary_parameters(arguments)
@@ -190,14 +190,33 @@ class SplitGradient:
         return outputs, others, tuple(x[None] for x in residuals)
 
     def _run_backward(
-        self, arguments: Arguments, residuals: tuple[jax.Array, ...], gradients: Any, total: Any
+        self, arguments: Arguments, residuals: tuple[jax.Array, ...], gradients: Any, total: Total
+    ) -> tuple[Total, Any]:
+        by_trained, by_inputs = self._differentiate(arguments, residuals, gradients)
+        return add_to_total(total, by_trained), by_inputs
+
+    def _run_last_backward(
+        self,
+        arguments: Arguments,
+        residuals: tuple[jax.Array, ...],
+        gradients: Any,
+        total: Total,
+        others: OtherSums,
+    ) -> tuple[SummedGradients, Any]:
+        assert self._sums is not None
+        by_trained, by_inputs = self._differentiate(arguments, residuals, gradients)
+        return self._sums.sum_total(add_to_total(total, by_trained), others), by_inputs
+
+    def _differentiate(
+        self, arguments: Arguments, residuals: tuple[jax.Array, ...], gradients: Any
     ) -> tuple[Any, Any]:
+        """Gradients of trained parameters, of this device, and of inputs."""
         assert self._types is not None
         known = jax.tree.leaves(self._vary_parameters(arguments))
         saved = (x[0] for x in residuals)
         leaves = [next(saved) if n is None else known[n] for n in self._types.argument]
-        by_trained, by_inputs = jax.tree.unflatten(self._types.tree, leaves)(gradients)
-        return jax.tree.map(lambda x, g: x + g[None], total, by_trained), by_inputs
+        both: tuple[Any, Any] = jax.tree.unflatten(self._types.tree, leaves)(gradients)
+        return both
 
     def _vary_parameters(self, arguments: Arguments) -> Arguments:
         """Parameters as of each device: sums over replicas are taken once, after all backwards."""

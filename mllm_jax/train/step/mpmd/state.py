@@ -5,7 +5,8 @@ What is of no module, such as the number of the step, is the first group's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -43,3 +44,59 @@ class ModuleTrees:
 
     def _is_by_module(self, node: Any) -> bool:
         return isinstance(node, dict) and node.keys() <= self._modules
+
+
+class TreeChange:
+    """A change of the structure of trees that is found once, and then only moves leaves.
+
+    Args:
+        change: function of a tree that leaves the leaves as they are.
+        like: a tree of the structure of those that will be changed.
+    """
+
+    def __init__(self, change: Callable[[Any], Any], like: Any) -> None:
+        structure: Any = jax.tree.structure(like)
+        changed = change(structure.unflatten(range(structure.num_leaves)))
+        self.numbers: list[int] = jax.tree.leaves(changed)
+        self._structure: Any = jax.tree.structure(changed)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """The changed tree, from the leaves of the other."""
+        return self._structure.unflatten([leaves[number] for number in self.numbers])
+
+
+class GroupStates:
+    """Parts of the state for the programs of groups.
+
+    Args:
+        trees: selects and joins parts.
+        modules: by group, names of its modules.
+        like: the state, or its shapes.
+    """
+
+    def __init__(self, trees: ModuleTrees, modules: Sequence[Collection[str]], like: Any) -> None:
+        self._selections = [TreeChange(partial(trees.select, modules=m), like) for m in modules]
+        numbers = [{*selection.numbers} for selection in self._selections]
+        self._shared = sorted(set.intersection(*numbers)) if len(numbers) > 1 else []
+        parts = [trees.select(like, names) for names in modules]
+        self._joined = TreeChange(trees.join, parts)
+
+    def pick_shared(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of a state that are of no module."""
+        return [leaves[number] for number in self._shared]
+
+    def select(self, group: int, leaves: Sequence[Any], shared: Sequence[Any]) -> Any:
+        """The part of a group.
+
+        Args:
+            leaves: of the state.
+            shared: takes the place of `pick_shared`; nothing for the first group.
+        """
+        own = [*leaves]
+        for number, leaf in zip(self._shared, shared, strict=False):
+            own[number] = leaf
+        return self._selections[group](own)
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """The state, from the parts of all groups."""
+        return self._joined(jax.tree.leaves([*parts]))

@@ -3,7 +3,7 @@
 ::
 
     device 0   decode 0   decode 1   losses   backward 0   backward 1   update
-    device 1   encode 0   encode 1               backward 0   backward 1   update
+    device 1   encode 0   encode 1            backward 0   backward 1   update
 
 The host starts programs in the order of its tasks and waits for none: a program begins when its
 arrays are there, so that groups work at the same time.
@@ -11,27 +11,26 @@ arrays are there, so that groups work at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.overlap import NO_OPTIONS
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.module import init_parameters
-from mllm_jax.train.state.optimizer import total_norm
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.mpmd.forward import RemoteForward
-from mllm_jax.train.step.mpmd.gradients import GroupGradients, MpmdGradients
+from mllm_jax.train.step.mpmd.gradients import MpmdGradients, StepGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
-from mllm_jax.train.step.mpmd.state import ModuleTrees
+from mllm_jax.train.step.mpmd.state import GroupStates, ModuleTrees
+from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.mpmd.transfer import transfer_arrays
-from mllm_jax.train.step.mpmd.update import GroupUpdate, SummedGradients
+from mllm_jax.train.step.mpmd.update import GroupUpdate
 from mllm_jax.train.step.step import State, Step
 
 
@@ -57,14 +56,23 @@ class MpmdStep(Step):
         self.program, self.form, self.meshes = program, program.form, tuple(meshes)
         self.skips, self.rate, self.options = skips, rate, NO_OPTIONS
         self._trees = ModuleTrees(program.model.modules)
+        self._sums = self._make_sums()
         self._updates = [
-            GroupUpdate(program, number, mesh, optimizer, skips=skips)
+            GroupUpdate(program, number, mesh, optimizer, self._sums, skips=skips, rate=rate)
             for number, (mesh, optimizer) in enumerate(zip(meshes, optimizers, strict=True))
         ]
         self._scalars = [NamedSharding(mesh, PartitionSpec()) for mesh in meshes]
         self._gradients: dict[Any, MpmdGradients] = {}
 
     program: MpmdProgram
+
+    def _make_sums(self) -> dict[str, GradientSums]:
+        """Sums of the backbone's group, and of every module beside that trains."""
+        program = self.program
+        names = dict.fromkeys(program.model.buckets[bucket] for bucket in program.remote)
+        remote = {name: GradientSums(program, [name], self.mesh_of(name)) for name in names}
+        first = GradientSums(program, program.modules_of(0), self.meshes[0])
+        return {program.model.backbone: first} | {n: s for n, s in remote.items() if s.nothing}
 
     def mesh_of(self, name: str) -> Mesh:
         """See `Step.mesh_of`."""
@@ -116,79 +124,62 @@ class MpmdStep(Step):
 
     def gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
         """Gradients of what is not frozen, and the loss."""
-        results = self._accumulate(params, batch)
-        summed = self._sum_over_replicas(results)
-        by_module = {name: tree for each in summed for name, tree in each.gradients.items()}
+        losses, summed = self._differentiate(params, batch)
+        by_module = {n: tree for each in summed.values() for n, tree in each.gradients.items()}
         names = [name for name in self.program.model.modules if name in by_module]
-        return {name: by_module[name] for name in names}, results.loss
+        return {name: by_module[name] for name in names}, losses.loss
 
     def update(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
         """The state after a step, and `events.StepEnded.results`; the old state is taken."""
-        results = self._accumulate(state["params"], batch)
-        summed = self._sum_over_replicas(results)
-        norms = {part: norm for each in summed for part, norm in each.norms.items()}
-        norms = transfer_arrays(norms, self._scalars[0])
-        norm, finite = self._summary(results.loss, norms, summed[0].loads)
-        rate = self._learning_rate(state["step"])
-        # The first group's program takes the memory of what the others read, too.
-        parts = [self._select_state(state, number) for number in range(len(self.meshes))]
+        losses, summed = self._differentiate(state["params"], batch)
+        signals = {name: each.signals for name, each in summed.items()}
         updated = [
-            update.update(part, each.gradients, *transfer_arrays((norm, finite), layout))
-            for update, part, each, layout in zip(
-                self._updates, parts, summed, self._scalars, strict=True
+            update.update(part, [summed[name].gradients for name in update.own_sums], received)
+            for update, (part, received) in zip(
+                self._updates, self._send_to_groups(state, signals), strict=True
             )
         ]
-        scalars = {
-            "loss": results.loss,
-            "grad_norm": norm,
-            "targets": results.factors.targets,
+        scalars = updated[0][1]
+        results = {
+            "loss": losses.loss,
+            "targets": losses.factors.targets,
             "carried": {},
-            "aux": results.aux,
-            "loads": summed[0].loads,
-            "part_norms": norms,
-            "learning_rate": rate,
-            "trust_ratios": updated[0][1],
+            "aux": losses.aux,
+            "loads": summed[self.program.model.backbone].loads,
         }
-        return self._trees.join([new for new, _ in updated]), scalars
+        return self._group_states.join([new for new, _ in updated]), results | scalars._asdict()
 
-    def _accumulate(self, params: Any, batch: Batch) -> GroupGradients:
+    def _differentiate(self, params: Any, batch: Batch) -> StepGradients:
         leaves, tree = jax.tree.flatten(batch)
         shapes = tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
         if shapes not in self._gradients:
-            self._gradients[shapes] = MpmdGradients(self.program, self.meshes, batch)
+            self._gradients[shapes] = MpmdGradients(self.program, self.meshes, batch, self._sums)
         return self._gradients[shapes](params, batch)
 
-    def _sum_over_replicas(self, results: GroupGradients) -> list[SummedGradients]:
-        tokens = results.factors.tokens
+    def _send_to_groups(
+        self, state: State, signals: dict[str, jax.Array]
+    ) -> list[tuple[State, dict[str, jax.Array]]]:
+        """By group, its part of the state and what the updates of all groups need.
+
+        What is of no module, such as the number of the step, is on the devices of the first group,
+        whose program takes its memory: all moves are started before.
+        """
+        leaves, groups = jax.tree.leaves(state), self._group_states
+        moving = [
+            (
+                groups.pick_shared(leaves) if number else [],
+                {n: x for n, x in signals.items() if n not in update.own_sums},
+            )
+            for number, update in enumerate(self._updates)
+        ]
+        moved = transfer_arrays(moving, self._scalars)
+        own = [{n: signals[n] for n in update.own_sums} for update in self._updates]
         return [
-            update.sum_gradients(
-                total, update.move_heads(results.heads), transfer_arrays(tokens, layout)
-            )
-            for update, total, layout in zip(
-                self._updates, results.totals, self._scalars, strict=True
-            )
+            (groups.select(number, leaves, shared), received | signals)
+            for number, ((shared, received), signals) in enumerate(zip(moved, own, strict=True))
         ]
 
-    def _select_state(self, state: State, number: int) -> State:
-        """The part of the state that a group's program takes."""
-        part = self._trees.select(state, self._updates[number].modules)
-        if number:  # What is of no module is on the devices of the first group.
-            part = transfer_arrays(part, self._updates[number].state_layouts)
-        return part
-
     @cached_property
-    def _learning_rate(self) -> Any:
-        return jax.jit(lambda step: jnp.asarray(self.rate(step), jnp.float32))
-
-    @cached_property
-    def _summary(self) -> Any:
-        def run(
-            loss: jax.Array, norms: Mapping[str, jax.Array], loads: jax.Array | None
-        ) -> tuple[jax.Array, jax.Array]:
-            norm = total_norm(norms)
-            finite = jnp.isfinite(loss) & jnp.isfinite(norm)
-            if loads is not None:
-                finite &= jnp.all(jnp.isfinite(loads))
-            return norm, finite
-
-        return jax.jit(run)
+    def _group_states(self) -> GroupStates:
+        modules = [update.modules for update in self._updates]
+        return GroupStates(self._trees, modules, self.abstract_state)

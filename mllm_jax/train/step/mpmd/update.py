@@ -1,8 +1,8 @@
-"""Sums of gradients and the update of the parameters of one group of devices."""
+"""State and update of the parameters of one group of devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,12 +14,10 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train.state.lamb import trust_ratios
-from mllm_jax.train.state.loads import load_table, on_loads
-from mllm_jax.train.state.optimizer import part_norms
+from mllm_jax.train.state.optimizer import total_norm
 from mllm_jax.train.step.mpmd.program import MpmdProgram
-from mllm_jax.train.step.mpmd.transfer import transfer_arrays
+from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.step import State, specs_like
-from sharding.collectives import psum
 from sharding.in_order import shard_map
 from sharding.layerstack.partition import combine
 from sharding.mesh import named_shardings, sharded_shapes
@@ -27,29 +25,34 @@ from sharding.mesh import named_shardings, sharded_shapes
 _SCALAR = PartitionSpec()
 
 
-class SummedGradients(NamedTuple):
-    """Gradients of the parameters of a group, which lie as these.
+class UpdateScalars(NamedTuple):
+    """What an update tells of the whole step, the same in all groups.
 
     Attributes:
-        gradients: float32, with the loads of experts in the place of gradients.
-        norms: norm of every part.
-        loads: `[layers, experts]`; None without experts.
+        grad_norm: norm of all gradients, before clipping.
+        part_norms: that of every part.
+        learning_rate: of the update.
+        trust_ratios: those of LAMB in this group; None of other optimizers.
     """
 
-    gradients: Any
-    norms: dict[str, jax.Array]
-    loads: jax.Array | None
+    grad_norm: jax.Array
+    part_norms: dict[str, jax.Array]
+    learning_rate: jax.Array
+    trust_ratios: Any
 
 
 class GroupUpdate:
-    """Programs of one group: initial state, sums over replicas, and the update.
+    """Programs of one group: initial state and update.
+
+    Every group has the norms of all parts and decides by itself what is clipped and left out.
 
     Args:
         program: what all groups have in common.
         number: number of the group.
         mesh: its mesh.
         optimizer: optimizer of its modules' parameters.
-        skips: as of `TrainStep`.
+        sums: sums of gradients in all groups, as of `MpmdGradients`.
+        skips, rate: as of `TrainStep`.
     """
 
     def __init__(
@@ -58,17 +61,18 @@ class GroupUpdate:
         number: int,
         mesh: Mesh,
         optimizer: optax.GradientTransformationExtraArgs,
+        sums: Mapping[str, GradientSums],
         *,
         skips: bool,
+        rate: optax.Schedule,
     ) -> None:
         self._program, self._mesh, self._optimizer = program, mesh, optimizer
-        self._skips, self.modules = skips, program.modules_of(number)
+        self._sums, self._skips, self._rate = sums, skips, rate
+        self.modules = program.modules_of(number)
         self._layout = {name: program.form.layout[name] for name in self.modules}
         self._trained, _ = program.frozen.partition(self._layout)
-        self._stacked = PartitionSpec(tuple(mesh.axis_names))
-        self._has_experts = program.model.backbone in self.modules and bool(
-            program.model.backbone_config.expert_layers
-        )
+        #: The sums of this group.
+        self.own_sums = tuple(name for name in sums if name in self.modules)
 
     @cached_property
     def state_shapes(self) -> State:
@@ -108,73 +112,50 @@ class GroupUpdate:
         return jax.jit(run, out_shardings=named_shardings(self._mesh, self.state_specs))
 
     @cached_property
-    def sum_gradients(self) -> Callable[[Any, Params, jax.Array], SummedGradients]:
-        """From gradients of every device, those of heads and the number of tokens to their sums."""
-        specs = jax.tree.map(lambda leaf: leaf.spec, self._trained)
+    def update(self) -> Callable[..., tuple[State, UpdateScalars]]:
+        """From state, gradients by `own_sums` and signals of all sums to the new state.
 
-        def run(totals: Any, by_heads: Params, tokens: jax.Array) -> SummedGradients:
-            summed = jax.tree.map(
-                lambda total, leaf: psum(total[0], leaf.replicated), totals, self._trained
-            )
-            for name, blocks in by_heads.items():
-                added = {
-                    block: jax.tree.map(jnp.add, summed[name][block], of_head)
-                    for block, of_head in blocks.items()
-                }
-                summed[name] = summed[name] | added
-            gradients = on_loads(lambda load: load / tokens, summed)
-            layers = self._program.model.backbone_config.expert_layers
-            loads = load_table(gradients, self._trained, layers) if self._has_experts else None
-            return SummedGradients(gradients, part_norms(gradients, self._layout), loads)
-
-        loads: Any = _SCALAR if self._has_experts else None
-        norms: Any = _SCALAR
-        results = SummedGradients(specs, norms, loads)
-        in_specs = (self._stacked, self._head_specs, _SCALAR)
-        return jax.jit(shard_map(run, mesh=self._mesh, in_specs=in_specs, out_specs=results))
-
-    def move_heads(self, gradients: Params) -> Params:
-        """Gradients of the heads of this group's modules, from the devices of the backbone."""
-        trained, _ = self._program.frozen.partition(gradients)
-        picked = {name: trained[name] for name in self._head_specs}
-        moved: Params = transfer_arrays(picked, named_shardings(self._mesh, self._head_specs))
-        return moved
-
-    @cached_property
-    def _head_specs(self) -> Params:
-        """Layouts of the parameters of heads that train and are used on other devices."""
-        specs = jax.tree.map(lambda leaf: leaf.spec, self._trained)
-        return {
-            name: {block: specs[name][block] for block in blocks if block in specs[name]}
-            for name, blocks in self._program.head_specs.items()
-            if name in specs
-        }
-
-    @cached_property
-    def update(self) -> Callable[..., tuple[State, Any]]:
-        """From state, gradients, norm of all gradients and whether all is finite to the new state.
-
-        The memory of state and gradients is taken. The second result are the trust ratios of LAMB.
+        The memory of the state is taken.
         """
-
-        def run(state: State, grads: Any, norm: jax.Array, finite: jax.Array) -> Any:
-            with jax.named_scope("update"):
-                trained, constant = self._program.frozen.partition(state["params"])
-                updates, optimizer = self._optimizer.update(
-                    grads, state["optimizer"], trained, norm=norm
-                )
-                params = combine(optax.apply_updates(trained, updates), constant)
-                new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-            if self._skips:
-                new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
-            return new, trust_ratios(optimizer)
-
-        specs = self.state_specs
+        specs, own = self.state_specs, [self._sums[name].specs.gradients for name in self.own_sums]
         ratios = _SCALAR if trust_ratios(specs["optimizer"]) else None
-        gradients = jax.tree.map(lambda leaf: leaf.spec, self._trained)
-        in_specs, out_specs = (specs, gradients, _SCALAR, _SCALAR), (specs, ratios)
-        mapped = shard_map(run, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs)
+        scalars: Any = _SCALAR
+        out_specs = specs, UpdateScalars(scalars, scalars, scalars, ratios)
+        in_specs = specs, own, _SCALAR
+        mapped = shard_map(self._update, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs)
         return jax.jit(mapped, donate_argnums=0)
+
+    def _update(
+        self, state: State, gradients: Sequence[Any], signals: Mapping[str, jax.Array]
+    ) -> tuple[State, UpdateScalars]:
+        norms, finite = self._read_signals(signals)
+        norm = total_norm(norms)
+        with jax.named_scope("update"):
+            trained, constant = self._program.frozen.partition(state["params"])
+            grads = {name: tree for by_module in gradients for name, tree in by_module.items()}
+            updates, optimizer = self._optimizer.update(
+                grads, state["optimizer"], trained, norm=norm
+            )
+            params = combine(optax.apply_updates(trained, updates), constant)
+            new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
+        if self._skips:
+            kept = finite & jnp.isfinite(norm)
+            new = jax.tree.map(lambda new, old: jnp.where(kept, new, old), new, state)
+        # An update that is left out does not count, as it does not for the optimizer.
+        rate = jnp.asarray(self._rate(state["step"]), jnp.float32)
+        return new, UpdateScalars(norm, norms, rate, trust_ratios(optimizer))
+
+    def _read_signals(
+        self, signals: Mapping[str, jax.Array]
+    ) -> tuple[dict[str, jax.Array], jax.Array]:
+        """Norms of all parts, and whether all else is finite."""
+        norms = {
+            part: norm
+            for name, sums in self._sums.items()
+            for part, norm in zip(sums.parts, signals[name][:-1], strict=True)
+        }
+        ends = jnp.stack([signals[name][-1] for name in self._sums])
+        return norms, jnp.all(jnp.isfinite(ends))
 
     def _initial_state(self, initial: Params) -> State:
         params = self._program.frozen.cast_frozen(self._program.form.to_stored(initial))
