@@ -12,7 +12,11 @@ from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.drawing import output_folder
 
 if TYPE_CHECKING:  # which --help does not need
+    from mllm_jax.config.load import ExperimentConfig
     from mllm_jax.plan.budgets import BudgetAdvice
+    from mllm_jax.plan.groups.simulate import SimulatedGroups
+    from mllm_jax.plan.simulate import SimulatedStep, TimeVariation
+    from scheduling.costs.hardware import Hardware
 
 
 def hardware_name(request: CommandRequest) -> str:
@@ -33,12 +37,16 @@ def check_simulation(request: CommandRequest) -> None:
     """Raise ConfigError for an option of other predictions."""
     from mllm_jax.config.sections import ConfigError
 
-    if request.args.even:
+    args = request.args
+    if args.even:
         raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
+    if request.config.parallel.groups and (args.slow or args.vary):
+        reason = "--slow and --vary are of one program, and parallel.groups has one for each"
+        raise ConfigError("simulate", [f"{reason} group; valid: without them"])
 
 
 def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `plan.simulate.simulate_config`."""
+    """Arguments of `simulate_configured`."""
     from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.simulate import TimeVariation
 
@@ -51,12 +59,22 @@ def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
     }
 
 
+def simulate_configured(
+    config: ExperimentConfig, hardware: Hardware, folder: Path, variation: TimeVariation
+) -> SimulatedStep | SimulatedGroups:
+    """Simulate the configured step; of one program with a timeline in `folder`."""
+    from mllm_jax.plan.groups.simulate import simulate_configured_groups
+    from mllm_jax.plan.simulate import simulate_config
+
+    if config.parallel.groups:
+        return simulate_configured_groups(config, hardware)
+    return simulate_config(config, hardware, folder, variation)
+
+
 def answer_simulation(result: Any, request: CommandRequest) -> CommandOutput:
     """The seconds of the step by kind of work."""
     del request
-    return CommandOutput(
-        result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes
-    )
+    return CommandOutput(result.to_json(), [(result.columns, result.rows)], result.notes)
 
 
 def simulate_systems(request: CommandRequest) -> CommandOutput:

@@ -172,7 +172,7 @@ _ROWS = (
         "simulate",
         "Predict a step on hardware that need not be here, with idle time by kind.",
         CommandCall(
-            "mllm_jax.plan.simulate:simulate_config",
+            f"{planning.__name__}:simulate_configured",
             planning.simulation_arguments,
             planning.answer_simulation,
             budgets=True,

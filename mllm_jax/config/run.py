@@ -317,9 +317,12 @@ class ParallelConfig(Section):
         return numbers
 
     def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
-        """The section with the plans of all modules by name, for the devices that they cover."""
+        """The section with the plans of all modules by name, for the devices that they cover; all
+        modules share them.
+        """
         changed = self.with_modules(plans)
-        return changed.model_copy(update={"devices": changed.backbone_plan.devices})
+        devices = changed.backbone_plan.devices
+        return changed.model_copy(update={"devices": devices, "groups": {}})
 
     def with_modules(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
         """The section with other plans of all modules by name, the backbone's first."""

@@ -78,6 +78,11 @@ class SimulatedStep:
     exchanges: tuple[BucketExchange, ...] = ()
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table."""
+        return "what", "seconds", "share"
+
+    @property
     def rows(self) -> list[tuple[str, float, str]]:
         """Table rows: work and idle time of devices, the mean over all, in seconds and shares."""
         simulation = self.simulation

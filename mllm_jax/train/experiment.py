@@ -12,13 +12,17 @@ from data.processing.processor import Processor
 from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
-from mllm_jax.train.step.build import build_step_on_devices_of, build_train_step, with_pipeline_plan
+from mllm_jax.train.step.build import (
+    build_step_on_devices_of,
+    build_train_step,
+    separate_programs_error,
+    with_pipeline_plan,
+)
 from mllm_jax.train.step.mpmd.build import build_grouped_step
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import Step, TrainStep
 from scheduling.schedules.tasks import Observer
 from sharding.grid import JointGrid
-from sharding.plan import PlanError
 from sharding.stages import without_stages
 
 #: Name of the program that takes a step, for messages and for where it is stored.
@@ -63,9 +67,7 @@ class Experiment:
             PlanError: modules have devices of their own.
         """
         if not isinstance(self.step, TrainStep):
-            names = ", ".join(self.config.parallel.groups)
-            reason = f"parallel.groups: {names} have no program in common, which this needs"
-            raise PlanError(reason, "choose parallel.groups={}, and plans over all devices")
+            raise separate_programs_error(self.config.parallel.groups)
         return self.step
 
     @cached_property

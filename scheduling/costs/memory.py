@@ -7,7 +7,7 @@ with `full` rematerialisation it works with the tensors of all layers of a chunk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 
 from scheduling.costs.estimate import ModuleTiming
@@ -76,17 +76,61 @@ def step_memory(
         sizes: slots of a compiled program's ring buffers; None for a step without stages.
     """
     modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in strategy.plans}
-    common = {
+    return _step_memory(
+        modules, _plain_bytes(modules) if sizes is None else _pipeline_bytes(modules, sizes)
+    )
+
+
+def group_memory(
+    workload: Workload,
+    strategy: Strategy,
+    hardware: Hardware,
+    names: Collection[str],
+    in_flight: Mapping[str, int],
+) -> StepMemory:
+    """The memory of a step on the devices of a group of modules, which no other modules have.
+
+    Forwards and backwards are programs of their own: what a forward leaves for its backward stays
+    while others run. The gradients of a backward exist together with their sums.
+
+    Args:
+        names: the modules of the group.
+        in_flight: by module, the most microbatches that wait for backwards at the same time.
+    """
+    modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in names}
+    saved = {n: in_flight[n] * _module_residual_bytes(module) for n, module in modules.items()}
+    work = max(_layer_work(module) for module in modules.values())
+    backbone = workload.backbone_name
+    if backbone in modules:
+        work += logit_bytes(modules[backbone])
+        others = {n: ModuleTiming(workload, strategy, hardware, n) for n in workload.sources}
+        # Outputs of other groups, and their gradients, split as the backbone's rows are.
+        for name in others.keys() - modules.keys():
+            parts = others[name].plan.devices / strategy.backbone.devices
+            saved[name] = 2 * in_flight[name] * parts * _merged_bytes(others[name])
+    tasks = {
+        "gradients": 2 * _trained_bytes(modules),
+        "backbone": saved.pop(backbone, 0.0),
+        "sources": sum(saved.values()),
+        "work": work,
+    }
+    return _step_memory(modules, tasks)
+
+
+def _step_memory(modules: Mapping[str, ModuleTiming], tasks: Mapping[str, float]) -> StepMemory:
+    """The memory of modules, with that of their tasks."""
+    state = {
         "parameters": sum(module.stored_bytes for module in modules.values()),
         "optimizer": WIDE * sum(module.moment_elements for module in modules.values()),
         "batch": sum(_batch_bytes(module) for module in modules.values()),
         "cast": sum(_cast_bytes(module) for module in modules.values()),
     }
-    tasks = _plain_bytes(modules) if sizes is None else _pipeline_bytes(modules, sizes)
-    matrix_elements = sum(module.matrix_elements for module in modules.values())
-    update = WIDE * workload.workspace_per_element * matrix_elements
+    update = WIDE * sum(
+        module.workload.workspace_per_element * module.matrix_elements
+        for module in modules.values()
+    )
     left = sum(tasks[name] for name in ("backbone", "sources", "work"))
-    return StepMemory(**common, **tasks, update=max(0.0, update - left))
+    return StepMemory(**state, **tasks, update=max(0.0, update - left))
 
 
 def _find_backbone(modules: Mapping[str, ModuleTiming]) -> ModuleTiming:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from mllm_jax.train.step.step import TrainStep
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Axes, JointGrid, ReduceDtype
 from sharding.mesh import make_mesh, mesh_like, rolled_mesh
-from sharding.plan import ParallelPlan
+from sharding.plan import ParallelPlan, PlanError
 
 #: No collective is overlapped with compute, unless the compiler sees to it.
 NO_OVERLAP = Overlap()
@@ -36,7 +36,7 @@ def build_train_step(config: ExperimentConfig, devices: Devices | None = None) -
     """The step that trains `config`, by default on the first devices that are present.
 
     Raises:
-        PlanError: the plans do not fit the devices.
+        PlanError: the plans do not fit the devices, or modules are in groups.
         ScheduleError: the pipeline's sizes do not fit together.
     """
     return _build_configured_step(config, config.train, devices)
@@ -131,9 +131,17 @@ def with_pipeline_plan(step: TrainStep, **changes: Any) -> TrainStep:
     return TrainStep(program.with_plan(**changes), *parts, **options)
 
 
+def separate_programs_error(groups: Iterable[str]) -> PlanError:
+    """The refusal of groups of modules by what needs one program for all modules."""
+    reason = f"parallel.groups: {', '.join(groups)} have no program in common, which this needs"
+    return PlanError(reason, "choose parallel.groups={}, and plans over all devices")
+
+
 def _build_configured_step(
     config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None
 ) -> TrainStep:
+    if config.parallel.groups:
+        raise separate_programs_error(config.parallel.groups)
     frozen, lowered = FrozenParameters.from_parts(config.frozen), configure_step(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
     return build_step(

@@ -1,0 +1,174 @@
+"""The memory of groups of modules that have devices, or slices of devices, of their own.
+
+A device of a group holds what its modules need and nothing of others. Slices share the memory of
+their device::
+
+    device   0                     1
+    memory   [ text | images | ]   [ text | images | ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mllm_jax.config.configured_step import build_strategy, on_platform
+from mllm_jax.config.hardware import load_hardware, of_kind
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.plan.memory import device_room
+from mllm_jax.plan.prediction import format_gib
+from mllm_jax.plan.traced import traced_workload
+from scheduling.costs.hardware import GPU_SHARE, Hardware
+from scheduling.costs.memory import StepMemory, group_memory
+from scheduling.costs.workload import Workload
+from scheduling.schedules.modules.make import make_module_schedule
+from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
+
+GROUPS = "parallel.groups"
+
+
+@dataclass(frozen=True)
+class GroupMemory:
+    """The memory of a group on each of its devices, or slices of them.
+
+    Attributes:
+        name: name of the group.
+        modules: names of its modules.
+        place: its devices, in words.
+        memory: bytes of one device, or slice.
+        room: bytes that a program may use of it.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    place: str
+    memory: StepMemory
+    room: float
+
+    def to_json(self) -> dict[str, object]:
+        """`{"group", "modules", "devices", "room_bytes", "memory_bytes", "memory"}`; the last has
+        the bytes of each kind."""
+        return {
+            "group": self.name,
+            "modules": list(self.modules),
+            "devices": self.place,
+            "room_bytes": self.room,
+            "memory_bytes": self.memory.total,
+            "memory": self.memory.by_kind,
+        }
+
+
+def predict_group_memory(config: ExperimentConfig, hardware: Hardware) -> list[GroupMemory]:
+    """The memory of every group of a configuration with groups, in their order."""
+    settled = on_platform(config, hardware.platform)
+    strategy = build_strategy(settled, hardware.platform)
+    splits = {(plan.tensor, plan.expert > 1) for plan in settled.parallel.plans.values()}
+    workload = traced_workload(settled, splits)
+    groups = config.parallel.groups
+    schedule = schedule_of_groups(config, workload)
+    in_flight = {
+        name: count
+        for group, count in zip(groups.values(), schedule.in_flight, strict=True)
+        for name in group.modules
+    }
+    return [
+        GroupMemory(
+            name,
+            group.modules,
+            _describe_place(config, name),
+            group_memory(workload, strategy, hardware, group.modules, in_flight),
+            _room_of(config, hardware, name),
+        )
+        for name, group in groups.items()
+    ]
+
+
+def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSchedule:
+    """The schedule of a step; a column is a group, in the order of the configuration.
+
+    Modules beside the backbone are part of its tasks.
+    """
+    backbone, groups = config.model.backbone, config.parallel.groups
+    numbers = {name: n for n, group in enumerate(groups.values()) for name in group.modules}
+    others = [name for name in config.model.buckets if numbers[name] != numbers[backbone]]
+    modules = [PlacedModule(backbone, numbers[backbone])]
+    for name in others:
+        trains = workload.has_backward(name) or name not in workload.frozen_connectors
+        modules.append(PlacedModule(name, numbers[name], (backbone,), trains))
+    waits = any(objective.scope == "step" for objective in config.model.graph.objectives.values())
+    return make_module_schedule(modules, config.train.accumulate, waits=waits)
+
+
+def _describe_place(config: ExperimentConfig, name: str) -> str:
+    """`devices 0 to 3`, or `50% of devices 0 to 3`."""
+    group = config.parallel.groups[name]
+    first, last = group.devices or (0, config.parallel.devices - 1)
+    where = f"device {first}" if first == last else f"devices {first} to {last}"
+    return where if group.quota is None else f"{group.quota:.0%} of {where}"
+
+
+def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:
+    """Bytes of a device, or of a slice's part of it, that a program may use.
+
+    Processes of slices of a GPU have parts that are set; slices of other devices share all of it.
+    """
+    group = config.parallel.groups[name]
+    if group.quota is None or hardware.platform != "gpu":
+        return device_room(hardware)[0]
+    return hardware.room_within(GPU_SHARE * (group.memory or group.quota))
+
+
+def check_groups_here(config: ExperimentConfig, device_kind: str) -> None:
+    """`check_group_memory` on devices of this machine, if their memory is known.
+
+    Args:
+        device_kind: their `jax.Device.device_kind`; `schedule.hardware` comes before it.
+    """
+    if not config.parallel.groups:
+        return
+    name = config.schedule.hardware
+    hardware = of_kind(device_kind) if name is None else load_hardware(name)
+    if hardware is not None and hardware.platform == config.parallel.platform:
+        check_group_memory(config, hardware)
+
+
+def check_group_memory(config: ExperimentConfig, hardware: Hardware) -> None:
+    """Check, before anything is compiled, that every group has room in the memory of its devices.
+
+    Raises:
+        ConfigError: one has not; the message says which shares of memory would do.
+    """
+    groups = predict_group_memory(config, hardware)
+    problems = [*_find_full_groups(config, groups, hardware)]
+    if problems:
+        raise ConfigError(f"{config.run.name} on {hardware.title}", problems)
+
+
+def _find_full_groups(
+    config: ExperimentConfig, groups: Sequence[GroupMemory], hardware: Hardware
+) -> Iterator[str]:
+    """Problems with groups that need more than there is."""
+    needed = sum(group.memory.total for group in groups)
+    room = device_room(hardware)[0]
+    sliced = config.parallel.slices > 1
+    if sliced and needed > room:
+        listed = " + ".join(f"{g.name} {format_gib(g.memory.total)}" for g in groups)
+        yield (
+            f"{GROUPS}: slices of a device need {listed} GiB of {format_gib(room)}; valid: devices "
+            "of its own for each group, plans with fsdp, or smaller data.rows or data.budgets"
+        )
+        return
+    for group in groups:
+        if group.memory.total > group.room:
+            few = f"{format_gib(group.memory.total)} GiB are needed of {format_gib(group.room)}"
+            if sliced:
+                shares = ", ".join(f"{g.name} {_least_share(g, hardware):.2f}" for g in groups)
+                yield f"{GROUPS}.{group.name}.memory: {few}; valid: at least {shares}"
+            else:
+                valid = "more devices, plans with fsdp, or smaller data.rows or data.budgets"
+                yield f"{GROUPS}.{group.name}: {few} on {group.place}; valid: {valid}"
+
+
+def _least_share(group: GroupMemory, hardware: Hardware) -> float:
+    """The least share of the memory of a device that a slice needs, in whole percents."""
+    return -(-100 * group.memory.total // (GPU_SHARE * hardware.memory)) / 100
