@@ -65,6 +65,6 @@ def check_bucket(grid: JointGrid, buckets: Mapping[str, str], bucket: str) -> No
 
 
 def _split_axes(grid: JointGrid, bucket: str, axis: str) -> tuple[str, ...]:
-    """Grid axes of more than one device, as those of one split nothing."""
-    sizes, view = dict(grid.axes), grid.views[bucket]
-    return tuple(name for name in getattr(view, axis) if sizes[name] > 1)
+    """Axes of more than one device, as those of one split nothing."""
+    view = grid.views[bucket]
+    return tuple(name for name in getattr(view, axis) if view.degree_of((name,)) > 1)
