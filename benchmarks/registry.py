@@ -124,6 +124,24 @@ _ALL = (
         without="it calibrates, too",
     ),
     Benchmark(
+        "slices",
+        "modules side by side on slices against one at a time and data parallel",
+        "configs/slices/towers.yaml",
+        devices="host",
+        options=(
+            BenchmarkOption("models", "names", "NAME,NAME", "of towers, mllm, bound, heads"),
+            BenchmarkOption("widths", "names", "N,N", "of 64, 128, 256, 512"),
+            BenchmarkOption("sequences", "names", "N,N", "positions of a row, of 64, 256"),
+            BenchmarkOption(
+                "calibrations",
+                "path",
+                "FOLDER",
+                "files MODEL-WIDTH-TOKENS.json of `calibrate --slices`, by which to plan",
+            ),
+        ),
+        without="all sizes, without plans",
+    ),
+    Benchmark(
         "lora",
         "a step that trains adapters against one that trains all",
         "configs/bench/lora.yaml",

@@ -47,9 +47,9 @@ class TimedGroup:
 
 def order_of_turn(groups: Sequence[TimedGroup], turn: int) -> Iterator[tuple[TimedGroup, str]]:
     """The programs of a turn, in their order."""
-    for group in _rotate_values(groups, turn):
+    for group in rotate_values(groups, turn):
         if group.takes_part(turn):
-            for name in _rotate_values(list(group.runs), turn):
+            for name in rotate_values(list(group.runs), turn):
                 yield group, name
 
 
@@ -80,7 +80,7 @@ def median_of(turns: Sequence[Turn], value: Callable[[Turn], float], needs: Key)
     return statistics.median(value(turn) for turn in turns if needs in turn)
 
 
-def _rotate_values(values: Sequence[Any], count: int) -> Sequence[Any]:
+def rotate_values(values: Sequence[Any], count: int) -> Sequence[Any]:
     """`values` from number `count` on, and then those before it."""
     first = count % len(values) if values else 0
     return [*values[first:], *values[:first]]

@@ -80,6 +80,8 @@ def overrides(command: str, folder: Path) -> list[str]:
         added += [f"run.directory={runs}", *SHORT]
     if known(command, (f"{PYTHON}bench store",)):  # in a folder, as there is no bucket
         added += [f"checkpoint.copy_to=file://{folder / 'store'}", "checkpoint.every=20"]
+    if known(command, (f"{PYTHON}bench slices",)):
+        added += ["--models", "heads", "--widths", "64", "--sequences", "64"]
     if known(command, (f"{PYTHON}submit",)):
         # Pods have their runs on volumes, not here.
         own = "run.directory={}" if "--cluster slurm" in command else "--output={}"

@@ -1,0 +1,277 @@
+"""Benchmark of modules that share a device: the graphs of `configs/slices`, step by step.
+
+Every graph in every size runs in four ways on two cores: one module at a time with all threads,
+data parallel over two devices of a core each, modules in two halves, and as the planner says. Steps
+are timed in turns by two processes, in which a device has all cores or one.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rotation import rotate_values
+from benchmarks.slice_models import (
+    MODELS,
+    SEQUENCES,
+    WIDTHS,
+    ModelSize,
+    describe_groups,
+    on_both_devices,
+    pair_halves,
+)
+from benchmarks.slice_worker import DEVICES
+from benchmarks.turns import TurnWorker
+from mllm_jax.config.hardware import load_hardware, read_slice_costs
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
+from mllm_jax.plan.groups.planner import GroupPlanner
+from mllm_jax.plan.groups.report import plan_groups
+from mllm_jax.runtime.devices import use_cpu_only
+from mllm_jax.runtime.folder import prepare_folder
+from scheduling.costs.hardware import Hardware
+
+PrintLine = Callable[[str], None]
+
+#: Turns of all variants of a size, seconds of a variant's turn, and of the whole benchmark.
+TURNS, TURN_SECONDS, LIMIT_SECONDS = 7, 0.3, 20 * 60
+SERIAL, DATA_PARALLEL, PLANNED = "serial", "data_parallel", "planned"
+#: Cores that are used: a device of two slices.
+CORES = 2
+
+
+def bench_slices(
+    config: ExperimentConfig,
+    print_line: PrintLine,
+    models: Sequence[str] = MODELS,
+    widths: Sequence[str] = tuple(map(str, WIDTHS)),
+    sequences: Sequence[str] = tuple(map(str, SEQUENCES)),
+    calibrations: Path | None = None,
+) -> list[dict[str, Any]]:
+    """Seconds of a step of every size, by how the modules use two cores.
+
+    Args:
+        config: says the folder, in which planned configurations are written, and the platform.
+        models, widths, sequences: some of `MODELS`, `WIDTHS` and `SEQUENCES`.
+        calibrations: folder with a file `MODEL-WIDTH-TOKENS.json` of `calibrate --slices` for each
+            size; of sizes without one there is no plan.
+
+    Returns:
+        A row a size, least first: `model`, `width`, `tokens`; minima over turns as
+        `serial_seconds`, `data_parallel_seconds`, `halves_seconds` (of the fastest pairing) and
+        `planned_seconds`, and medians as `serial_median` and so on; `predicted_seconds`, which
+        the planner has said before; and as `halves` and `planned` which modules share devices.
+        Sizes that `LIMIT_SECONDS` leave no time for have no row.
+
+    Raises:
+        ConfigError: the platform is no CPU, or a size is none of the benchmark's.
+    """
+    _check_platform(config)
+    sizes = [
+        ModelSize(model, int(width), int(tokens))
+        for width, tokens, model in product(
+            _chosen("widths", widths, WIDTHS),
+            _chosen("sequences", sequences, SEQUENCES),
+            _chosen("models", models, MODELS),
+        )
+    ]
+    use_cpu_only()
+    folder, rows = config.run.path, list[dict[str, Any]]()
+    prepare_folder(folder)
+    hardware = load_hardware(config.schedule.hardware or "h100")
+    end = time.monotonic() + LIMIT_SECONDS
+    with SliceBench(folder, print_line) as bench:
+        for number, size in enumerate(sizes):
+            if time.monotonic() > end:
+                left = ", ".join(map(str, sizes[number:]))
+                print_line(f"{LIMIT_SECONDS // 60} minutes are over; left out: {left}")
+                break
+            timed = TimedSize.from_size(size)
+            if calibrations is not None:
+                timed = add_plan(timed, calibrations, hardware, folder)
+            rows.append(bench.time_size(timed))
+    return rows
+
+
+def _check_platform(config: ExperimentConfig) -> None:
+    platform = config.parallel.platform
+    if platform != "cpu":
+        reason = (
+            f"parallel.platform: {platform} is refused, as slices of a {platform} are processes"
+        )
+        raise ConfigError(
+            "bench slices", [f"{reason} under MPS, which it does not start; valid: cpu"]
+        )
+
+
+def _chosen(option: str, given: Sequence[str], known: Sequence[Any]) -> Sequence[str]:
+    valid = [str(value) for value in known]
+    if unknown := [name for name in given if name not in valid]:
+        reason = f"--{option}: {', '.join(unknown)} is refused; valid: {', '.join(valid)}"
+        raise ConfigError("bench slices", [reason])
+    return given
+
+
+@dataclass
+class TimedSize:
+    """A size, its variants, and the seconds of their turns.
+
+    Attributes:
+        size: the size.
+        variants: configurations by name.
+        planned: name of the planner's variant; None without a plan.
+        predicted: seconds that the planner has predicted.
+        seconds: seconds of a step, by variant and turn.
+    """
+
+    size: ModelSize
+    variants: dict[str, ExperimentConfig]
+    planned: str | None = None
+    predicted: float | None = None
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def from_size(cls, size: ModelSize) -> TimedSize:
+        """A size without a plan."""
+        serial = size.load()
+        halves = {f"halves {describe_groups(half)}": half for half in pair_halves(serial)}
+        return cls(size, {SERIAL: serial, DATA_PARALLEL: on_both_devices(serial), **halves})
+
+    def with_plan(self, config: ExperimentConfig, predicted: float) -> TimedSize:
+        """The size with the planner's variant, which may be one of those that are there."""
+        same = (n for n, variant in self.variants.items() if is_alike(variant, config))
+        name = next(same, PLANNED)
+        return replace(
+            self, variants={name: config} | self.variants, planned=name, predicted=predicted
+        )
+
+    def row(self) -> dict[str, Any]:
+        """See `bench_slices`."""
+        halves = (name for name in self.variants if name.startswith("halves "))
+        fastest = min(halves, key=lambda name: min(self.seconds[name]))
+        least = self._summarise(min)
+        medians = self._summarise(statistics.median)
+        described = {name: describe_groups(config) for name, config in self.variants.items()}
+        return {
+            "model": self.size.model,
+            "width": self.size.width,
+            "tokens": self.size.tokens,
+            "serial_seconds": least[SERIAL],
+            "data_parallel_seconds": least[DATA_PARALLEL],
+            "halves_seconds": least[fastest],
+            "planned_seconds": self.planned and least[self.planned],
+            "predicted_seconds": self.predicted,
+            "serial_median": medians[SERIAL],
+            "data_parallel_median": medians[DATA_PARALLEL],
+            "halves_median": medians[fastest],
+            "planned_median": self.planned and medians[self.planned],
+            "halves": described[fastest],
+            "planned": self.planned and described[self.planned],
+        }
+
+    def _summarise(self, figure: Callable[[Sequence[float]], float]) -> dict[str, float]:
+        return {name: figure(seconds) for name, seconds in self.seconds.items()}
+
+
+class SliceBench(AbstractContextManager["SliceBench"]):
+    """Two processes that run the sizes one after the other, on `CORES` cores.
+
+    Args:
+        folder: folder of planned configurations and of compiled programs, which are kept.
+        print_line: prints a line of progress.
+    """
+
+    def __init__(self, folder: Path, print_line: PrintLine) -> None:
+        self._print_line, self._stack = print_line, ExitStack()
+        environment = {
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        self._stack.enter_context(on_cores(CORES))
+        self._workers = {
+            kind: self._stack.enter_context(
+                TurnWorker("benchmarks.slice_worker", kind, environment=environment)
+            )
+            for kind in DEVICES
+        }
+
+    def __exit__(self, *raised: object) -> None:
+        """End the processes."""
+        self._stack.close()
+
+    def time_size(self, timed: TimedSize) -> dict[str, Any]:
+        """Compile all variants of a size and time them in turns; its row."""
+        self._print_line(f"{timed.size}: compiling {len(timed.variants)} variants")
+        kinds = {name: kind_of(config) for name, config in timed.variants.items()}
+        with ThreadPoolExecutor(len(self._workers)) as threads:
+            list(threads.map(lambda kind: self._compile(timed, kinds, kind), self._workers))
+        for turn in range(TURNS):
+            for name in rotate_values([*kinds], turn):
+                seconds = self._workers[kinds[name]].ask("time", name=name, seconds=TURN_SECONDS)
+                timed.seconds.setdefault(name, []).append(seconds)
+        return timed.row()
+
+    def _compile(self, timed: TimedSize, kinds: Mapping[str, str], kind: str) -> None:
+        values = {
+            name: config.model_dump(mode="json")
+            for name, config in timed.variants.items()
+            if kinds[name] == kind
+        }
+        self._workers[kind].ask("compile", configs=values)
+
+
+def kind_of(config: ExperimentConfig) -> str:
+    """The kind of process in which a configuration runs."""
+    count = config.parallel.devices * config.parallel.slices
+    return next(kind for kind, devices in DEVICES.items() if devices == count)
+
+
+def is_alike(one: ExperimentConfig, other: ExperimentConfig) -> bool:
+    """Whether two configurations share devices alike, whatever their groups are called."""
+    sharing = [
+        (c.parallel.devices, {frozenset(group.modules) for group in c.parallel.groups.values()})
+        for c in (one, other)
+    ]
+    return sharing[0] == sharing[1]
+
+
+@contextmanager
+def on_cores(count: int) -> Iterator[None]:
+    """Run processes that are started here on so many cores, where that can be said."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# ---- plans ---------------------------------------------------------------------------------------
+
+
+def add_plan(timed: TimedSize, calibrations: Path, hardware: Hardware, folder: Path) -> TimedSize:
+    """The size with the plan of its calibration; as it is if there is none.
+
+    Args:
+        calibrations: as of `bench_slices`.
+        hardware: description from which the planner counts work.
+        folder: folder of the planned configuration.
+    """
+    size = timed.size
+    name = f"{size.model}-{size.width}-{size.tokens}"
+    costs = calibrations / f"{name}.json"
+    if not costs.exists():
+        return timed
+    planner = GroupPlanner(timed.variants[SERIAL], hardware, read_slice_costs(costs))
+    found = plan_groups(planner, str(costs), folder / f"{name}.yaml", time.perf_counter)
+    return timed.with_plan(load_config(found.file), found.chosen.seconds)

@@ -1,0 +1,102 @@
+"""Sizes of `bench slices`, the ways in which modules share two cores, and its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import launch
+from benchmarks.slice_models import (
+    LAYERS,
+    MODELS,
+    SEQUENCES,
+    WIDTHS,
+    ModelSize,
+    describe_groups,
+    on_both_devices,
+    pair_halves,
+)
+from benchmarks.slices import DATA_PARALLEL, SERIAL, TimedSize, add_plan, kind_of
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import resolve_config
+from mllm_jax.runtime.exits import ExitCode
+from tests.configs import ROOT
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_graph_has_every_size(model: str) -> None:
+    for width, tokens in ((WIDTHS[0], SEQUENCES[0]), (WIDTHS[-1], SEQUENCES[-1])):
+        config = ModelSize(model, width, tokens).load()
+        for module in config.model.modules.values():
+            assert (module.layers, module.d_model, module.d_ff) == (LAYERS, width, 4 * width)
+        positions = {name: config.data.budgets[name] for name in ("tokens", *config.model.buckets)}
+        frames = {"audio": 2 * tokens} if "audio" in positions else {}
+        assert positions == dict.fromkeys(positions, tokens) | frames
+
+
+def test_there_are_as_many_configurations_as_models() -> None:
+    assert {path.stem for path in (ROOT / "configs" / "slices").glob("*.yaml")} == {*MODELS}
+
+
+def test_modules_have_halves_in_every_way() -> None:
+    ways = [describe_groups(half) for half in pair_halves(ModelSize("bound", 64, 64).load())]
+    assert ways == ["decoder | image+audio", "decoder+image | audio", "decoder+audio | image"]
+    for half in pair_halves(ModelSize("mllm", 64, 64).load()):
+        resolve_config(half.model_dump(mode="json"), source="half")
+        assert kind_of(half) == "slices"
+
+
+def test_other_ways_have_one_device_or_two() -> None:
+    serial = ModelSize("heads", 64, 64).load()
+    both = on_both_devices(serial)
+    resolve_config(both.model_dump(mode="json"), source="both")
+    assert (kind_of(serial), kind_of(both)) == ("whole", "slices")
+    assert {plan.data for plan in both.parallel.plans.values()} == {2}
+
+
+def test_a_row_has_minima_and_medians_and_the_fastest_halves() -> None:
+    timed = TimedSize.from_size(ModelSize("bound", 64, 64))
+    names = list(timed.variants)
+    assert names[:2] == [SERIAL, DATA_PARALLEL]
+    timed.seconds = {name: [3.0 + n, 2.0 + n, 9.0] for n, name in enumerate(names)}
+    timed.seconds[names[3]] = [1.0, 8.0, 5.0]
+    row = timed.row()
+    assert (row["model"], row["width"], row["tokens"]) == ("bound", 64, 64)
+    assert (row["serial_seconds"], row["data_parallel_seconds"]) == (2.0, 3.0)
+    assert (row["halves_seconds"], row["halves_median"]) == (1.0, 5.0)
+    assert row["halves"] == "decoder+image | audio"
+    unplanned = ("planned_seconds", "predicted_seconds", "planned_median", "planned")
+    assert all(row[key] is None for key in unplanned)
+
+
+def test_a_plan_that_is_measured_already_is_not_measured_again() -> None:
+    timed = TimedSize.from_size(ModelSize("towers", 64, 64))
+    (half,) = pair_halves(timed.size.load())
+    groups = {f"g{n}": group for n, group in enumerate(half.parallel.groups.values())}
+    parallel = half.parallel.model_copy(update={"groups": groups})
+    planned = timed.with_plan(half.model_copy(update={"parallel": parallel}), 0.5)
+    assert planned.variants.keys() == timed.variants.keys()
+    assert (planned.planned, planned.predicted) == ("halves decoder | image", 0.5)
+
+
+def test_a_size_without_a_calibration_has_no_plan(tmp_path: Path) -> None:
+    timed = TimedSize.from_size(ModelSize("towers", 64, 64))
+    assert add_plan(timed, tmp_path, load_hardware("h100"), tmp_path) is timed
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["parallel.platform=gpu"], "parallel.platform: gpu is refused"),
+        (["--widths", "64,65"], "--widths: 65 is refused; valid: 64, 128, 256, 512"),
+        (["--models", "duo"], "--models: duo is refused; valid: towers, mllm, bound, heads"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    words: list[str], reason: str, tmp_path: Path, capsys: Any
+) -> None:
+    line = ["bench", "slices", f"run.directory={tmp_path}", *words]
+    assert launch.main(line) == ExitCode.BAD_INPUT
+    assert reason in capsys.readouterr().err
