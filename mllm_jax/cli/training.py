@@ -131,13 +131,13 @@ def answer_evaluation(result: Mapping[str, Any], request: CommandRequest) -> Com
 
 
 def answer_verification(result: Any, request: CommandRequest) -> CommandOutput:
-    """The errors of loss and gradients."""
+    """The errors of loss and gradients, and the groups that have run, if there are any."""
     from mllm_jax.check.verify import LIMIT
 
-    del request
     table = ("what", "relative error", "worst leaf"), result.rows
     verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
-    return CommandOutput(result.to_json(), [table], [verdict], exit_code(result.ok))
+    lines = [*request.config.parallel.group_lines, verdict]
+    return CommandOutput(result.to_json(), [table], lines, exit_code(result.ok))
 
 
 def examine_processes(request: CommandRequest) -> HealthReport:

@@ -316,6 +316,21 @@ class ParallelConfig(Section):
             numbers |= dict.fromkeys(group.modules, devices)
         return numbers
 
+    def group_place(self, name: str) -> str:
+        """Where a group is: `devices 0 to 3`, or `50% of device 0`."""
+        group = self.groups[name]
+        first, last = group.devices or (0, self.devices - 1)
+        where = f"device {first}" if first == last else f"devices {first} to {last}"
+        return where if group.quota is None else f"{group.quota:.0%} of {where}"
+
+    @property
+    def group_lines(self) -> list[str]:
+        """A line for each group: its modules, and where they are."""
+        return [
+            f"group {name}: {', '.join(group.modules)} on {self.group_place(name)}"
+            for name, group in self.groups.items()
+        ]
+
     def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
         """The section with the plans of all modules by name, for the devices that they cover; all
         modules share them.

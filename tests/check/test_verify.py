@@ -3,6 +3,8 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +14,13 @@ from hypothesis import strategies as st
 from mllm_jax.check import verify
 from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import VerificationResult, leaf_errors, relative_error, shrink_model
+from mllm_jax.cli.training import answer_verification
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.models import merge
 from sharding.plan import ParallelPlan
-from tests.configs import VALUES
+from tests.configs import HALVED, VALUES, config
 from tests.train.models import small_model
 from tests.train.test_run import launch
 
@@ -396,3 +399,13 @@ def test_all_six_degrees_above_one_equal_one_device():
     assert result["ok"], result
     assert set(result["worst"]) == {"decoder", "vision", "audio"}
     assert set(result["routers"]) == {"random", ONE_EXPERT, ONE_RANK}
+
+
+def test_the_groups_that_have_run_are_named() -> None:
+    request: Any = SimpleNamespace(config=config(parallel=HALVED))
+    result = SimpleNamespace(rows=[], ok=True, to_json=dict)
+    assert answer_verification(result, request).lines == [
+        "group text: decoder on 50% of devices 0 to 1",
+        "group media: vision, audio on 50% of devices 0 to 1",
+        "ok",
+    ]

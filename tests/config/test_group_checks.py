@@ -20,6 +20,14 @@ RANGES = {
 }
 MEDIA = HALVES["media"]
 MEDIA_QUARTER = {**MEDIA, "quota": 0.25}
+BUCKETS = {
+    "text": {"modules": ["decoder", "short"], "quota": 0.5},
+    "media": {"modules": ["long", "audio"], "quota": 0.5},
+}
+TWO_BUCKETS = {
+    "model__encoders__vision__buckets": {"short": 16, "long": None},
+    "data__budgets": {"tokens": 64, "segments": 8, "short": 32, "long": 64, "audio": 128},
+}
 TWO = {"vision": {"data": 2}, "audio": {"data": 2}}
 
 
@@ -102,6 +110,40 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
         (
             parallel(changed(RANGES, "media", devices=[4, 4]), devices=4, decoder={"data": 2}),
             ["[4, 4] are no devices of 4; valid: first and last of 0 to 3"],
+        ),
+        (
+            parallel(changed(RANGES, "text", devices=[1, 0]), devices=4, decoder={"data": 2}),
+            ["groups.text.devices: [1, 0] are no devices of 4; valid: first and last of 0 to 3"],
+        ),
+        (
+            parallel(changed(HALVES, "text", devices=[0, 0])),
+            ["a group has devices and a quota; valid: slices of all devices, with devices null"],
+        ),
+        (
+            parallel(changed(HALVES, "text", quota=1.5)),
+            ["parallel.groups.text.quota: 1.5 is refused", "less than 1"],
+        ),
+        (
+            parallel(changed(RANGES, "text", devices=None), devices=4, decoder={"data": 4}),
+            ["groups.media.devices: device 3 belongs to text, too", "or a quota for each"],
+        ),
+        (
+            {
+                **parallel(BUCKETS, encoders={"short": {}, "long": {}, "audio": {}}),
+                **TWO_BUCKETS,
+            },
+            [
+                "short is in text and long in media, but both are of vision and share its",
+                "valid: one group for both",
+            ],
+        ),
+        (
+            {**parallel(HALVES), "run__compiled_steps": "folder"},
+            ["run.compiled_steps: folder is refused, as modules in groups have no program in"],
+        ),
+        (
+            parallel(RANGES, devices=4, decoder={"stage": 2}),
+            ["parallel.decoder.stage: 2 is refused, as modules in groups have no stages"],
         ),
         (
             parallel(RANGES, devices=4, decoder={"data": 4}),

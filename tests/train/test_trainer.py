@@ -29,6 +29,7 @@ from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.trainer import StepRunner, training_steps
 from sharding.layerstack.partition import partition
+from tests.configs import MEDIA_APART
 from tests.train.runs import initial_state, run, take_steps
 
 
@@ -86,6 +87,18 @@ def test_the_start_tells_what_trains_where_not_all_does(experiment):
 
     assert "M parameters on\n" in told({})
     assert re.search(r"M parameters, of which \d+\.\d\dM train, on\n", told({"fixed": 1}))
+
+
+def test_the_start_tells_the_devices_of_groups(small_config):
+    console = Console(file=StringIO(), width=100)
+    print_start(Experiment.build(small_config(parallel=MEDIA_APART)), console)
+    lines = [line.strip() for line in console.file.getvalue().splitlines()]
+    assert lines[1:3] == [
+        "group text: decoder on devices 0 to 1",
+        "group media: vision, audio on devices 2 to 3",
+    ]
+    own = lines[lines.index("devices 2, 3") :]
+    assert [line.split()[0] for line in own[1:]] == ["grid", "vision", "audio"]
 
 
 def test_a_step_to_measure_that_a_run_has_passed_is_told(experiment, tmp_path, caplog):

@@ -75,7 +75,7 @@ def predict_group_memory(config: ExperimentConfig, hardware: Hardware) -> list[G
         GroupMemory(
             name,
             group.modules,
-            _describe_place(config, name),
+            config.parallel.group_place(name),
             group_memory(workload, strategy, hardware, group.modules, in_flight),
             _room_of(config, hardware, name),
         )
@@ -97,14 +97,6 @@ def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSc
         modules.append(PlacedModule(name, numbers[name], (backbone,), trains))
     waits = any(objective.scope == "step" for objective in config.model.graph.objectives.values())
     return make_module_schedule(modules, config.train.accumulate, waits=waits)
-
-
-def _describe_place(config: ExperimentConfig, name: str) -> str:
-    """`devices 0 to 3`, or `50% of devices 0 to 3`."""
-    group = config.parallel.groups[name]
-    first, last = group.devices or (0, config.parallel.devices - 1)
-    where = f"device {first}" if first == last else f"devices {first} to {last}"
-    return where if group.quota is None else f"{group.quota:.0%} of {where}"
 
 
 def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:

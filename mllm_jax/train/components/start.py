@@ -70,7 +70,7 @@ def check_health(config: ExperimentConfig) -> None:
     """
     if not should_check(config.run.self_check, config.parallel.platform):
         return
-    devices = jax.devices()[: config.parallel.devices]
+    devices = jax.devices()[: config.parallel.jax_devices]
     health = run_checks(list_checks(config.run.path, devices))
     if is_primary():
         logger.info("%s", health)
@@ -186,4 +186,5 @@ def print_start(experiment: Experiment, console: Console) -> None:
         train = sum(leaf.size for leaf in jax.tree.leaves(trained)) / 1e6
         some = f", of which {train:.2f}M train," if jax.tree.leaves(constant) else ""
         console.print(f"{count / 1e6:.2f}M parameters{some} on", soft_wrap=True)
-        console.print(str(experiment.grid), soft_wrap=True, markup=False)
+        lines = *experiment.config.parallel.group_lines, str(step.program)
+        console.print("\n".join(lines), soft_wrap=True, markup=False)

@@ -207,6 +207,10 @@ class StepProgram:
         self.exchanges = exchanges
         self.form = ParameterLayout(model, grid, stack)
 
+    def __str__(self) -> str:
+        """The joint grid of the plans."""
+        return str(self.grid)
+
     def count_targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step, or samples, that have a loss."""
         names = self.model.graph.objectives

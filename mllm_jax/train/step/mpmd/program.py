@@ -75,6 +75,13 @@ class MpmdProgram(StepProgram):
         )
         self.groups = tuple(groups)
 
+    def __str__(self) -> str:
+        """The joint grid of every group."""
+        return "\n".join(
+            f"devices {', '.join(map(str, each.group.devices))}\n{each.grid}"
+            for each in self.groups
+        )
+
     def modules_of(self, number: int) -> tuple[str, ...]:
         """Names of the modules of a group; buckets share the parameters of theirs."""
         buckets = self.model.buckets
