@@ -36,6 +36,11 @@ class SteppedRun:
         self._state = self._step.init(jax.random.key(0))
         self._batch = _make_batch(config, self._step)
         self.take_steps(1)
+        self._usual = self.take_steps(1)
+
+    def time_steps(self, seconds: float) -> float:
+        """Seconds of a step, the mean over about so many seconds."""
+        return self.take_steps(max(1, round(seconds / self._usual)))
 
     def take_steps(self, count: int) -> float:
         """Seconds of each of so many steps."""
@@ -79,10 +84,8 @@ class StepWorker:
             self._runs[name] = SteppedRun(resolve_config(values, source=name))
 
     def time_steps(self, name: str, seconds: float) -> float:
-        """Seconds of a step of a variant, the mean over about `seconds`."""
-        run = self._runs[name]
-        first = run.take_steps(1)
-        return run.take_steps(max(1, round(seconds / first)))
+        """`SteppedRun.time_steps` of a variant."""
+        return self._runs[name].time_steps(seconds)
 
 
 def main() -> None:

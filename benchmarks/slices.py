@@ -40,8 +40,12 @@ from scheduling.costs.hardware import Hardware
 
 PrintLine = Callable[[str], None]
 
-#: Turns of all variants of a size, seconds of a variant's turn, and of the whole benchmark.
-TURNS, TURN_SECONDS, LIMIT_SECONDS = 7, 0.3, 20 * 60
+#: Turns of a size whose first turn takes less than so many seconds, and turns of others.
+TURNS, SHORT_SECONDS, FEW_TURNS = 7, 5.0, 3
+#: Pairings that have more turns than the first.
+KEPT = 2
+#: Seconds of a variant's turn, and of the whole benchmark.
+TURN_SECONDS, LIMIT_SECONDS = 0.3, 20 * 60
 SERIAL, DATA_PARALLEL, PLANNED = "serial", "data_parallel", "planned"
 #: Cores that are used: a device of two slices.
 CORES = 2
@@ -152,10 +156,19 @@ class TimedSize:
             self, variants={name: config} | self.variants, planned=name, predicted=predicted
         )
 
+    def halves(self) -> list[str]:
+        """Names of the pairings, the fastest first."""
+        names = (name for name in self.variants if name.startswith("halves "))
+        return sorted(names, key=lambda name: min(self.seconds[name]))
+
+    def kept(self) -> list[str]:
+        """Names of the variants that have turns after the first: not of slow pairings."""
+        slow = [name for name in self.halves()[KEPT:] if name != self.planned]
+        return [name for name in self.variants if name not in slow]
+
     def row(self) -> dict[str, Any]:
         """See `bench_slices`."""
-        halves = (name for name in self.variants if name.startswith("halves "))
-        fastest = min(halves, key=lambda name: min(self.seconds[name]))
+        fastest = self.halves()[0]
         least = self._summarise(min)
         medians = self._summarise(statistics.median)
         described = {name: describe_groups(config) for name, config in self.variants.items()}
@@ -212,11 +225,17 @@ class SliceBench(AbstractContextManager["SliceBench"]):
         kinds = {name: kind_of(config) for name, config in timed.variants.items()}
         with ThreadPoolExecutor(len(self._workers)) as threads:
             list(threads.map(lambda kind: self._compile(timed, kinds, kind), self._workers))
-        for turn in range(TURNS):
-            for name in rotate_values([*kinds], turn):
-                seconds = self._workers[kinds[name]].ask("time", name=name, seconds=TURN_SECONDS)
-                timed.seconds.setdefault(name, []).append(seconds)
+        begin = time.perf_counter()
+        self._take_turn(timed, [*kinds], kinds)
+        is_short = time.perf_counter() - begin < SHORT_SECONDS
+        for turn in range(1, TURNS if is_short else FEW_TURNS):
+            self._take_turn(timed, rotate_values(timed.kept(), turn), kinds)
         return timed.row()
+
+    def _take_turn(self, timed: TimedSize, names: Sequence[str], kinds: Mapping[str, str]) -> None:
+        for name in names:
+            seconds = self._workers[kinds[name]].ask("time", name=name, seconds=TURN_SECONDS)
+            timed.seconds.setdefault(name, []).append(seconds)
 
     def _compile(self, timed: TimedSize, kinds: Mapping[str, str], kind: str) -> None:
         values = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,16 @@ def test_a_row_has_minima_and_medians_and_the_fastest_halves() -> None:
     assert row["halves"] == "decoder+image | audio"
     unplanned = ("planned_seconds", "predicted_seconds", "planned_median", "planned")
     assert all(row[key] is None for key in unplanned)
+
+
+def test_slow_pairings_have_one_turn() -> None:
+    timed = TimedSize.from_size(ModelSize("mllm", 64, 64))
+    timed.seconds = {name: [float(n)] for n, name in enumerate(timed.variants)}
+    timed.seconds["halves decoder+fine+audio | coarse"] = [0.5]
+    kept = {SERIAL, DATA_PARALLEL, timed.halves()[1], "halves decoder+fine+audio | coarse"}
+    assert {*timed.kept()} == kept
+    (*_, slow) = timed.halves()
+    assert slow in replace(timed, planned=slow).kept()
 
 
 def test_a_plan_that_is_measured_already_is_not_measured_again() -> None:
