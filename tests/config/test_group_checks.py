@@ -149,10 +149,6 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             parallel(RANGES, devices=4, decoder={"data": 4}),
             ["parallel.decoder: data 4 covers 4 devices, but decoder has 2; valid: "],
         ),
-        (
-            {**parallel(HALVES), "train__optimizer": {"kind": "lamb"}},
-            ["train.optimizer.kind: lamb is refused, as its ratios are of one program"],
-        ),
     ],
 )
 def test_groups_are_refused_by_name(changes: dict[str, Any], parts: list[str]) -> None:

@@ -82,9 +82,6 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         "run.trace_step": (config.run.trace_step, None),
         "run.compiled_steps": (config.run.compiled_steps, None),
     }
-    if config.train.optimizer.kind == "lamb":
-        key, reason = "train.optimizer.kind", "lamb is refused, as its ratios are of one program"
-        yield ConfigProblem(key, reason, partial(_only, key, "adamw"))
     for key, (value, valid) in needed.items():
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"

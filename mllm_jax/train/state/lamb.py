@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -72,6 +72,51 @@ def trust_ratios(optimizer: Any) -> Mapping[str, jax.Array] | None:
     return states[0]._asdict() if states else None
 
 
+def with_trust_ratios(optimizer: Any, ratios: Mapping[str, jax.Array]) -> Any:
+    """The state of an optimizer with other ratios of the last step."""
+    return jax.tree.map(
+        lambda node: TrustRatios(**ratios) if isinstance(node, TrustRatios) else node,
+        optimizer,
+        is_leaf=lambda node: isinstance(node, TrustRatios),
+    )
+
+
+def count_known_ratios(
+    updates: Any, params: Any, layouts: Mapping[Any, ParameterSharding]
+) -> jax.Array:
+    """Number of the matrices whose ratios were known: norms of matrix and update are not zero.
+
+    Args:
+        updates: as they are added to the parameters, by learning rates above zero.
+        params: the parameters before.
+        layouts: layouts of the parameters that were scaled, by path.
+    """
+    weights, counts = dict(jax.tree_util.tree_leaves_with_path(params)), [jnp.zeros((), jnp.int32)]
+    for path, update in jax.tree_util.tree_leaves_with_path(updates):
+        if path in layouts:
+            norms = [_matrix_norms(x, layouts[path]) for x in (weights[path], update)]
+            known = jnp.sum((norms[0] > 0) & (norms[1] > 0), dtype=jnp.int32)
+            counts.append(psum(known, _stack_axes(layouts[path])))
+    return sum(counts[1:], counts[0])
+
+
+def join_trust_ratios(
+    groups: Sequence[tuple[Mapping[str, jax.Array], jax.Array]],
+) -> dict[str, jax.Array]:
+    """Ratios of all parameters, from those of groups of them and the number of known ones."""
+    counts = jnp.stack([count for _, count in groups])
+    least, mean, greatest = (
+        jnp.stack([ratios[name] for ratios, _ in groups]) for name in TrustRatios._fields
+    )
+    joined = (
+        jnp.min(jnp.where(counts > 0, least, jnp.inf)),
+        jnp.sum(mean * counts) / jnp.maximum(jnp.sum(counts), 1),
+        jnp.max(jnp.where(counts > 0, greatest, -jnp.inf)),
+    )
+    ends = (jnp.where(jnp.sum(counts) > 0, end, 1) for end in joined)
+    return dict(zip(TrustRatios._fields, ends, strict=True))
+
+
 def _trust_ratio(
     weights: jax.Array, update: jax.Array, layout: ParameterSharding, largest: float | None
 ) -> jax.Array:
@@ -104,6 +149,8 @@ def _stacked_dimensions(layout: ParameterSharding) -> list[bool]:
 
 def _summarise_ratios(ratios: list[tuple[jax.Array, ParameterSharding]]) -> TrustRatios:
     """Least, mean and greatest of all ratios that are known, the same on every rank."""
+    if not ratios:
+        return TrustRatios(*[jnp.ones(()) for _ in TrustRatios._fields])
     parts = [_of_leaf(ratio, _stack_axes(layout)) for ratio, layout in ratios]
     least, total, count, greatest = (jnp.stack(each) for each in zip(*parts, strict=True))
     known = jnp.sum(count)

@@ -21,7 +21,7 @@ import optax
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
 from mllm_jax.layers.roles import find_role
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters, part_of_leaf
-from mllm_jax.train.state.lamb import scale_by_trust_ratio
+from mllm_jax.train.state.lamb import count_known_ratios, scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
 from sharding.collectives import all_to_all, axis_size, join_slices, psum, shard_slice
@@ -156,6 +156,18 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 def has_decay(path: tuple[Any, ...]) -> bool:
     """Whether weight decay applies to the parameter with this path: by its name, see `ROLES`."""
     return find_role(path[-1].key).decays
+
+
+def count_trust_ratios(updates: Any, params: Any, layouts: Any) -> jax.Array:
+    """Number of the matrices whose trust ratios were known in an update of LAMB.
+
+    Args:
+        updates, params: as of `count_known_ratios`.
+        layouts: tree of `ParameterSharding` of all parameters.
+    """
+    by_path = _by_path(layouts).items()
+    scaled = {path: own for path, own in by_path if has_decay(path) and not is_load(path)}
+    return count_known_ratios(updates, params, scaled)
 
 
 def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:

@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.overlap import NO_OPTIONS
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.module import init_parameters
+from mllm_jax.train.state.lamb import join_trust_ratios, with_trust_ratios
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.mpmd.forward import RemoteForward
@@ -147,7 +148,21 @@ class MpmdStep(Step):
             "aux": losses.aux,
             "loads": summed[self.program.model.backbone].loads,
         }
-        return self._group_states.join([new for new, _ in updated]), results | scalars._asdict()
+        joined = self._group_states.join([new for new, _ in updated])
+        ratios = self._join_ratios([each.trust_ratios for _, each in updated])
+        if ratios is not None:
+            joined["optimizer"] = with_trust_ratios(joined["optimizer"], ratios)
+        return joined, results | scalars._asdict() | {"trust_ratios": ratios}
+
+    def _join_ratios(self, ratios: list[Any]) -> dict[str, jax.Array] | None:
+        """The trust ratios of all groups, on the devices of the first; None if there are none."""
+        if ratios[0] is None:
+            return None
+        return self._joined_ratios(transfer_arrays(ratios, self._scalars[0]))
+
+    @cached_property
+    def _joined_ratios(self) -> Callable[[list[Any]], dict[str, jax.Array]]:
+        return jax.jit(join_trust_ratios, out_shardings=self._scalars[0])
 
     def _differentiate(self, params: Any, batch: Batch) -> StepGradients:
         leaves, tree = jax.tree.flatten(batch)

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train.state.lamb import trust_ratios
-from mllm_jax.train.state.optimizer import total_norm
+from mllm_jax.train.state.optimizer import count_trust_ratios, total_norm
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.step import State, specs_like
@@ -32,7 +32,8 @@ class UpdateScalars(NamedTuple):
         grad_norm: norm of all gradients, before clipping.
         part_norms: that of every part.
         learning_rate: of the update.
-        trust_ratios: those of LAMB in this group; None of other optimizers.
+        trust_ratios: those of LAMB in this group, and the number of known ones; None of other
+            optimizers.
     """
 
     grad_norm: jax.Array
@@ -143,7 +144,10 @@ class GroupUpdate:
             new = jax.tree.map(lambda new, old: jnp.where(kept, new, old), new, state)
         # An update that is left out does not count, as it does not for the optimizer.
         rate = jnp.asarray(self._rate(state["step"]), jnp.float32)
-        return new, UpdateScalars(norm, norms, rate, trust_ratios(optimizer))
+        ratios: Any = trust_ratios(optimizer)
+        if ratios is not None:
+            ratios = ratios, count_trust_ratios(updates, trained, self._layout)
+        return new, UpdateScalars(norm, norms, rate, ratios)
 
     def _read_signals(
         self, signals: Mapping[str, jax.Array]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 
-from mllm_jax.train.state.lamb import scale_by_trust_ratio, trust_ratios
+from mllm_jax.train.state.lamb import (
+    count_known_ratios,
+    join_trust_ratios,
+    scale_by_trust_ratio,
+    trust_ratios,
+)
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 from sharding.rules import parameter_shardings
@@ -54,3 +61,25 @@ def test_updates_of_any_size_get_the_norm_of_their_matrices(
             np.testing.assert_allclose(own, ratios[-1] * before, rtol=1e-5)
     expected = {"least": min(ratios), "mean": sum(ratios) / 3, "greatest": max(ratios)}
     assert {name: float(own) for name, own in told.items()} == pytest.approx(expected, rel=1e-5)
+
+
+def test_groups_of_parameters_tell_the_ratios_of_all() -> None:
+    """A matrix of zeros has no known ratio, and a group of them none at all."""
+    layout = parameter_shardings(AXES, JointGrid.build({"decoder": ParallelPlan()}).backbone)
+    weights, updates = drawn(0, 1.0), drawn(1, 0.1)
+    weights["up"]["kernel"] = weights["up"]["kernel"].at[0].set(0)
+
+    def told(names: tuple[str, ...]) -> tuple[Any, jax.Array]:
+        paths = dict(jax.tree_util.tree_leaves_with_path({n: layout[n] for n in names}))
+        scaling = scale_by_trust_ratio(paths, None)
+        own = [{name: tree[name] for name in names} for tree in (updates, weights)]
+        scaled, state = scaling.update(own[0], scaling.init(own[1]), own[1])
+        return trust_ratios(state), count_known_ratios(scaled, own[1], paths)
+
+    def run(_: jax.Array) -> object:
+        return told(("up", "out"))[0], join_trust_ratios([told(("up",)), told(("out",)), told(())])
+
+    mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
+    own = jax.shard_map(run, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec())
+    whole, joined = jax.tree.map(float, jax.jit(own)(jnp.zeros(())))
+    assert joined == pytest.approx(whole, rel=1e-6)

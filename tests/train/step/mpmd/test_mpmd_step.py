@@ -9,15 +9,27 @@ import jax
 import numpy as np
 import pytest
 
+from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, leaf_errors, relative_error
-from mllm_jax.config.load import TrainConfig
+from mllm_jax.config.load import LambConfig, TrainConfig
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.step.batch_placement import local_rows, place_microbatches, select_rows
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.mpmd.build import build_mpmd_step
 from mllm_jax.train.step.mpmd.step import MpmdStep
 from mllm_jax.train.step.step import Step
 from sharding.plan import DeviceNumbers, ParallelPlan, PlanError
-from tests.models.test_objectives import ROWS, batches, model, on_one_device, parameters
+from tests.models.test_objectives import (
+    IMAGE,
+    LINEAR,
+    ROWS,
+    batches,
+    model,
+    on_one_device,
+    parameters,
+)
+from tests.train.models import small_model
 
 #: Plans of modules and their devices, out of four.
 CASES: dict[str, tuple[dict[str, ParallelPlan], dict[str, DeviceNumbers]]] = {
@@ -46,12 +58,37 @@ CASES: dict[str, tuple[dict[str, ParallelPlan], dict[str, DeviceNumbers]]] = {
         {"decoder": (1, 0), "image": (2, 3), "vision": (1, 0)},
     ),
 }
+TOWERS = {"decoder": ParallelPlan(), "image": ParallelPlan()}
 TRAIN = TrainConfig(steps=4, learning_rate=1e-3, clip_norm=0.05)
 
 
+TRAINS = {
+    "adamw": TRAIN,
+    "lamb": TRAIN.model_copy(update={"optimizer": LambConfig(kind="lamb")}),
+}
+
+
 @cache
-def built(name: str) -> MpmdStep:
-    return build_mpmd_step(model(), *CASES[name], train=TRAIN)
+def built(name: str, optimizer: str) -> MpmdStep:
+    return build_mpmd_step(model(), *CASES[name], train=TRAINS[optimizer])
+
+
+@cache
+def towers() -> ModelConfig:
+    """A text tower and an image tower under a contrastive loss."""
+    values = small_model("gpt").model_dump(mode="json")
+    edge = {"target": "pairs", "connector": LINEAR}
+    return ModelConfig.model_validate(
+        values
+        | {
+            "encoders": {"image": {**IMAGE, "family": "clip"}},
+            "objectives": {"pairs": {"kind": "contrastive", "dimensions": 6}},
+            "edges": [
+                {**edge, "source": "decoder", "select": "last"},
+                {**edge, "source": "image", "select": "class_token", "norm": True},
+            ],
+        }
+    )
 
 
 def placed(step: Step, order: int | None = None) -> Any:
@@ -69,7 +106,7 @@ def placed(step: Step, order: int | None = None) -> Any:
 )
 @pytest.mark.parametrize("order", [pytest.param(None, marks=pytest.mark.slow), 3])
 def test_gradients_are_those_of_one_device(name: str, order: int | None) -> None:
-    step = built(name)
+    step = built(name, "adamw")
     params = jax.tree.map(
         lambda x, like: jax.device_put(x, like.sharding),
         step.form.to_stored(parameters()),
@@ -82,13 +119,14 @@ def test_gradients_are_those_of_one_device(name: str, order: int | None) -> None
     assert compare_gradients(got, on_one_device()).ok
 
 
-def test_an_update_is_that_of_one_device() -> None:
+@pytest.mark.parametrize("optimizer", ["adamw", pytest.param("lamb", marks=pytest.mark.slow)])
+def test_an_update_is_that_of_one_device(optimizer: str) -> None:
     """One norm of all gradients clips them on all devices."""
-    step = built("each its own")
+    step = built("each its own", optimizer)
     alone = build_step(
         model(),
         dict.fromkeys(step.program.grid.plans, ParallelPlan()),
-        train=TRAIN,
+        train=TRAINS[optimizer],
         devices=jax.devices()[:1],
     )
     key, states, results = jax.random.key(0), [], []
@@ -97,13 +135,38 @@ def test_an_update_is_that_of_one_device() -> None:
         for _ in range(2):
             state, result = each.update(state, placed(each))
         states.append(jax.tree.map(np.asarray, state))
-        results.append(jax.tree.map(np.asarray, {**result, "trust_ratios": None}))
+        results.append(jax.tree.map(np.asarray, result))
     for name in ("loss", "grad_norm", "targets", "learning_rate"):
         assert relative_error(results[0][name], results[1][name]) < 1e-5, name
     moments = [state["optimizer"] for state in states]
     assert str(jax.tree.structure(moments[0])) == str(jax.tree.structure(moments[1]))
-    errors = leaf_errors(*(moment[1][0].mu for moment in moments))
-    assert max(errors.values()) < 2e-5, errors
+    assert trust_ratios(moments[0]) == results[0]["trust_ratios"]
+    ratios = [each["trust_ratios"] or {} for each in results]
+    assert all(relative_error(ratios[0][n], ratios[1][n]) < 1e-5 for n in ratios[1]), ratios
+    if optimizer == "adamw":
+        errors = leaf_errors(*(moment[1][0].mu for moment in moments))
+        assert max(errors.values()) < 2e-5, errors
+
+
+def test_a_microbatch_of_two_towers_is_seven_programs() -> None:
+    """Forward, losses, backward and update of one; forward, backward and update of the other."""
+    step = build_mpmd_step(towers(), TOWERS, {"decoder": (0,), "image": (1,)}, train=TRAIN)
+    rows = local_rows(step, 2)
+    read = synthetic_batch(towers(), 2, 16, {"image": 16}, seed=0)
+    batch = place_microbatches([select_rows(read, rows)], step)
+    state, programs = step.init(jax.random.key(0)), list[str]()
+
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        del duration_secs, kwargs
+        if event == "/jax/core/compile/backend_compile_duration":
+            programs.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        jax.block_until_ready(step.update(state, batch))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert len(programs) == 7
 
 
 def test_groups_with_a_device_in_common_are_refused() -> None:
