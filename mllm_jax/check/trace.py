@@ -77,6 +77,12 @@ def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Tra
             wanted, or `folder` cannot be written.
     """
     plan = configure_step(config).pipeline
+    if config.parallel.groups:
+        names = ", ".join(config.parallel.groups)
+        raise RunError(
+            f"parallel.groups: {names} have no pipeline to draw; valid: parallel.groups={{}}, or "
+            "simulate, which tells the order of their tasks"
+        )
     if plan is None:
         raise RunError(
             f"{config.stage_key}: 1 has no pipeline to draw; choose 2 or more, for example "

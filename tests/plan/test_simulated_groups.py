@@ -17,6 +17,7 @@ from mllm_jax.plan.groups.memory import (
     check_groups_here,
     predict_group_memory,
     schedule_of_groups,
+    with_memory_shares,
 )
 from mllm_jax.plan.groups.simulate import simulate_configured_groups
 from mllm_jax.train.step.build import build_train_step
@@ -76,14 +77,19 @@ def test_simulate_tells_seconds_and_memory_of_every_group() -> None:
     assert result.run is not None
     assert json["groups"][1]["busy"] == result.run.busy[1] > 0
     assert [group.sharded for group in result.run.plan.groups] == [True, False]
-    assert result.notes == [f"step: {json['seconds']:.4g} s, by counted work on {H100.title}"]
+    assert result.notes == [
+        f"step: {json['seconds']:.4g} s, by counted work on {H100.title}",
+        "tick         0     1     2     3     4",
+        "decoder      .     .     F0+B0 .     .",
+        "vision+audio visF0 audF0 .     visB0 audB0",
+    ]
 
 
 def test_simulate_knows_no_seconds_of_groups_that_split_rows() -> None:
     result = simulate_configured_groups(config(parallel=MEDIA_APART), H100)
     assert result.run is None
     assert [row[3] for row in result.rows] == ["-", "-"]
-    assert result.notes == ["seconds are predicted of plans with data and fsdp alone"]
+    assert result.notes[0] == "seconds are predicted of plans with data and fsdp alone"
 
 
 def test_steps_of_one_program_are_refused() -> None:
@@ -127,6 +133,11 @@ def test_slices_that_do_not_fit_in_their_shares_are_refused_with_shares_that_do(
     }
     other = config(parallel={**HALVES_OF_GPUS, "groups": groups}, model__decoder__vocab=2**22)
     check_group_memory(other, large)
+    planned = with_memory_shares(settings, large)
+    check_group_memory(planned, large)
+    shares_planned = [group.memory or 0.0 for group in planned.parallel.groups.values()]
+    assert sum(shares_planned) <= 1
+    assert with_memory_shares(planned, large) == planned
 
 
 def test_the_memory_of_unknown_devices_is_not_checked() -> None:

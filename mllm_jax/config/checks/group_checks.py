@@ -10,6 +10,9 @@ from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemCh
 from mllm_jax.config.checks.quota_checks import GROUPS, check_quotas
 from mllm_jax.config.sections import ExperimentConfig
 
+#: What does the same for groups, by key.
+_INSTEAD = {"run.compiled_steps": " (run.compilation_cache keeps those of groups, too)"}
+
 
 def group_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Groups against modules, devices and the platform; nothing without groups."""
@@ -85,7 +88,7 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     for key, (value, valid) in needed.items():
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"
-            yield ConfigProblem(key, reason, partial(_only, key, valid))
+            yield ConfigProblem(key, reason + _INSTEAD.get(key, ""), partial(_only, key, valid))
 
 
 def _only(key: str, value: object) -> list[Candidates]:

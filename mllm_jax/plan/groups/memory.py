@@ -87,6 +87,9 @@ def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSc
     """The schedule of a step; a column is a group, in the order of the configuration.
 
     Modules beside the backbone are part of its tasks.
+
+    Args:
+        workload: work of the configuration, which says what has gradients.
     """
     backbone, groups = config.model.backbone, config.parallel.groups
     numbers = {name: n for n, group in enumerate(groups.values()) for name in group.modules}
@@ -108,6 +111,26 @@ def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:
     if group.quota is None or hardware.platform != "gpu":
         return device_room(hardware)[0]
     return hardware.room_within(GPU_SHARE * (group.memory or group.quota))
+
+
+def with_memory_shares(config: ExperimentConfig, hardware: Hardware) -> ExperimentConfig:
+    """The configuration with parts of the memory of GPUs for slices that need more than quotas say.
+
+    Parts are in proportion to the needs, in whole percents.
+    """
+    if config.parallel.platform != "gpu" or config.parallel.slices == 1:
+        return config
+    groups = predict_group_memory(config, hardware)
+    if all(group.memory.total <= group.room for group in groups):
+        return config
+    needed = sum(group.memory.total for group in groups)
+    shares = {g.name: max(1, int(100 * g.memory.total / needed)) / 100 for g in groups}
+    changed = {
+        name: group.model_copy(update={"memory": shares[name]})
+        for name, group in config.parallel.groups.items()
+    }
+    parallel = config.parallel.model_copy(update={"groups": changed})
+    return config.model_copy(update={"parallel": parallel})
 
 
 def check_groups_here(config: ExperimentConfig, device_kind: str) -> None:

@@ -10,6 +10,7 @@ from math import inf
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.run import DeviceGroupConfig
+from mllm_jax.plan.groups.memory import with_memory_shares
 from mllm_jax.plan.memory import device_room
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware, HardwareError
@@ -148,9 +149,8 @@ class GroupPlanner:
         schedule = type(self.config.schedule)(hardware=self.config.schedule.hardware)
         # Without stages there is no pipeline whose step could be traced.
         run = self.config.run.model_copy(update={"trace_step": None})
-        return self.config.model_copy(
-            update={"run": run, "parallel": parallel, "schedule": schedule}
-        )
+        changed = {"run": run, "parallel": parallel, "schedule": schedule}
+        return with_memory_shares(self.config.model_copy(update=changed), self.hardware)
 
 
 def choose_run(runs: list[GroupRun]) -> GroupRun:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mllm_jax.config.configured_step import build_workload, on_platform
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.groups.memory import GroupMemory, predict_group_memory
+from mllm_jax.plan.groups.memory import GroupMemory, predict_group_memory, schedule_of_groups
 from mllm_jax.plan.groups.planner import GroupPlanner
 from mllm_jax.plan.prediction import format_gib
 from scheduling.costs.hardware import Hardware
+from scheduling.schedules.modules.schedule import ModuleSchedule
 from scheduling.simulate.groups.plan import GroupPlan, PlannedGroup
 from scheduling.simulate.groups.step import GroupRun, simulate_groups
+
+#: Characters of a row of a schedule that are shown.
+WIDTH = 96
 
 
 @dataclass(frozen=True)
@@ -21,12 +26,14 @@ class SimulatedGroups:
     Attributes:
         hardware: the devices.
         groups: the memory of every group.
+        schedule: what every group runs, tick by tick.
         run: the simulated step; None where plans of modules split rows or layers, of which the
             model of groups knows no seconds.
     """
 
     hardware: Hardware
     groups: tuple[GroupMemory, ...]
+    schedule: ModuleSchedule
     run: GroupRun | None
 
     columns = (
@@ -61,8 +68,10 @@ class SimulatedGroups:
     def notes(self) -> list[str]:
         """Lines below the table."""
         if self.run is None:
-            return ["seconds are predicted of plans with data and fsdp alone"]
-        return [f"step: {self.run.seconds:.4g} s, by counted work on {self.hardware.title}"]
+            seconds = "seconds are predicted of plans with data and fsdp alone"
+        else:
+            seconds = f"step: {self.run.seconds:.4g} s, by counted work on {self.hardware.title}"
+        return [seconds, *_first_ticks(self.schedule)]
 
     def to_json(self) -> dict[str, Any]:
         """`{"hardware", "seconds", "groups"}`; seconds and `busy` of groups may be null, see
@@ -81,11 +90,18 @@ def simulate_configured_groups(config: ExperimentConfig, hardware: Hardware) -> 
         HardwareError: `hardware` lacks the type of the activations.
     """
     memory, plan = tuple(predict_group_memory(config, hardware)), configured_plan(config)
+    schedule = schedule_of_groups(config, build_workload(on_platform(config, hardware.platform)))
     if plan is None:
-        return SimulatedGroups(hardware, memory, None)
+        return SimulatedGroups(hardware, memory, schedule, None)
     quotas = tuple(sorted({group.quota for group in plan.groups if group.quota < 1}))
     costs = GroupPlanner(config, hardware, quotas=quotas).costs
-    return SimulatedGroups(hardware, memory, simulate_groups(costs, plan))
+    return SimulatedGroups(hardware, memory, schedule, simulate_groups(costs, plan))
+
+
+def _first_ticks(schedule: ModuleSchedule) -> list[str]:
+    """The table of a schedule, as far as it fits in a line."""
+    lines = str(schedule).splitlines()
+    return [line if len(line) <= WIDTH else f"{line[:WIDTH]} .." for line in lines]
 
 
 def configured_plan(config: ExperimentConfig) -> GroupPlan | None:
