@@ -90,7 +90,8 @@ class GroupStates:
 
         Args:
             leaves: of the state.
-            shared: takes the place of `pick_shared`; nothing for the first group.
+            shared: takes the place of `pick_shared`; nothing if the group is the first, or does not
+                change.
         """
         own = [*leaves]
         for number, leaf in zip(self._shared, shared, strict=False):

@@ -31,7 +31,7 @@ from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.state import GroupStates, ModuleTrees
 from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.mpmd.transfer import transfer_arrays
-from mllm_jax.train.step.mpmd.update import GroupUpdate
+from mllm_jax.train.step.mpmd.update import GroupUpdate, UpdateScalars
 from mllm_jax.train.step.step import State, Step
 
 
@@ -134,13 +134,14 @@ class MpmdStep(Step):
         """The state after a step, and `events.StepEnded.results`; the old state is taken."""
         losses, summed = self._differentiate(state["params"], batch)
         signals = {name: each.signals for name, each in summed.items()}
-        updated = [
-            update.update(part, [summed[name].gradients for name in update.own_sums], received)
-            for update, (part, received) in zip(
-                self._updates, self._send_to_groups(state, signals), strict=True
-            )
-        ]
-        scalars = updated[0][1]
+        parts, told = list[State](), list[UpdateScalars]()
+        sent = self._send_to_groups(state, signals)
+        for update, (part, received) in zip(self._updates, sent, strict=True):
+            if update.own_sums:  # else nothing of the group trains
+                grads = [summed[name].gradients for name in update.own_sums]
+                part, scalars = update.update(part, grads, received)
+                told.append(scalars)
+            parts.append(part)
         results = {
             "loss": losses.loss,
             "targets": losses.factors.targets,
@@ -148,11 +149,11 @@ class MpmdStep(Step):
             "aux": losses.aux,
             "loads": summed[self.program.model.backbone].loads,
         }
-        joined = self._group_states.join([new for new, _ in updated])
-        ratios = self._join_ratios([each.trust_ratios for _, each in updated])
+        joined = self._group_states.join(parts)
+        ratios = self._join_ratios([each.trust_ratios for each in told])
         if ratios is not None:
             joined["optimizer"] = with_trust_ratios(joined["optimizer"], ratios)
-        return joined, results | scalars._asdict() | {"trust_ratios": ratios}
+        return joined, results | told[0]._asdict() | {"trust_ratios": ratios}
 
     def _join_ratios(self, ratios: list[Any]) -> dict[str, jax.Array] | None:
         """The trust ratios of all groups, on the devices of the first; None if there are none."""
@@ -179,19 +180,16 @@ class MpmdStep(Step):
         What is of no module, such as the number of the step, is on the devices of the first group,
         whose program takes its memory: all moves are started before.
         """
-        leaves, groups = jax.tree.leaves(state), self._group_states
-        moving = [
-            (
-                groups.pick_shared(leaves) if number else [],
-                {n: x for n, x in signals.items() if n not in update.own_sums},
-            )
-            for number, update in enumerate(self._updates)
-        ]
+        leaves, groups, moving = jax.tree.leaves(state), self._group_states, list[Any]()
+        for number, update in enumerate(self._updates):
+            others = {n: x for n, x in signals.items() if n not in update.own_sums}
+            shared = groups.pick_shared(leaves) if number else []
+            moving.append((shared, others) if update.own_sums else ([], {}))
         moved = transfer_arrays(moving, self._scalars)
         own = [{n: signals[n] for n in update.own_sums} for update in self._updates]
         return [
-            (groups.select(number, leaves, shared), received | signals)
-            for number, ((shared, received), signals) in enumerate(zip(moved, own, strict=True))
+            (groups.select(number, leaves, shared), received | of_group)
+            for number, ((shared, received), of_group) in enumerate(zip(moved, own, strict=True))
         ]
 
     @cached_property

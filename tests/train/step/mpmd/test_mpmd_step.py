@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, leaf_errors, relative_error
 from mllm_jax.config.load import LambConfig, TrainConfig
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.step.batch_placement import local_rows, place_microbatches, select_rows
@@ -74,21 +77,20 @@ def built(name: str, optimizer: str) -> MpmdStep:
 
 
 @cache
-def towers() -> ModelConfig:
-    """A text tower and an image tower under a contrastive loss."""
+def towers(objective: str) -> ModelConfig:
+    """Texts and images under a contrastive loss, or images that are merged into texts."""
     values = small_model("gpt").model_dump(mode="json")
     edge = {"target": "pairs", "connector": LINEAR}
-    return ModelConfig.model_validate(
-        values
-        | {
-            "encoders": {"image": {**IMAGE, "family": "clip"}},
-            "objectives": {"pairs": {"kind": "contrastive", "dimensions": 6}},
-            "edges": [
-                {**edge, "source": "decoder", "select": "last"},
-                {**edge, "source": "image", "select": "class_token", "norm": True},
-            ],
-        }
-    )
+    pairs = {
+        "objectives": {"pairs": {"kind": "contrastive", "dimensions": 6}},
+        "edges": [
+            {**edge, "source": "decoder", "select": "last"},
+            {**edge, "source": "image", "select": "class_token", "norm": True},
+        ],
+    }
+    graph = {"pairs": pairs, "next_token": {}}[objective]
+    encoders = {"image": {**IMAGE, "family": "clip"}}
+    return ModelConfig.model_validate(values | {"encoders": encoders} | graph)
 
 
 def placed(step: Step, order: int | None = None) -> Any:
@@ -148,13 +150,39 @@ def test_an_update_is_that_of_one_device(optimizer: str) -> None:
         assert max(errors.values()) < 2e-5, errors
 
 
-def test_a_microbatch_of_two_towers_is_seven_programs() -> None:
-    """Forward, losses, backward and update of one; forward, backward and update of the other."""
-    step = build_mpmd_step(towers(), TOWERS, {"decoder": (0,), "image": (1,)}, train=TRAIN)
+@pytest.mark.parametrize(
+    ("objective", "frozen", "count"), [("pairs", False, 7), ("next_token", True, 3)]
+)
+def test_a_step_is_few_programs(objective: str, frozen: bool, count: int) -> None:
+    """Of both towers forward, backward and update, of the text the losses; nothing else.
+
+    A frozen encoder has its forward alone, and the decoder one program beside its update.
+    """
+    own = towers(objective)
+    images = tuple(part for part in own.parts if part.startswith("image"))
+    parts = FrozenParameters(images if frozen else ())
+    devices = {"decoder": (0,), "image": (1,)}
+    step = build_mpmd_step(own, TOWERS, devices, parts, train=TRAIN)
     rows = local_rows(step, 2)
-    read = synthetic_batch(towers(), 2, 16, {"image": 16}, seed=0)
+    read = synthetic_batch(own, 2, 16, {"image": 16}, seed=0)
     batch = place_microbatches([select_rows(read, rows)], step)
-    state, programs = step.init(jax.random.key(0)), list[str]()
+    before = step.init(jax.random.key(0))
+    kept = jax.tree.map(np.asarray, before["params"]["image"])
+    with compiled_programs() as programs:
+        after, _ = jax.block_until_ready(step.update(before, batch))
+    assert len(programs) == count
+    with compiled_programs() as programs:
+        after, _ = jax.block_until_ready(step.update(after, batch))
+    assert not programs
+    assert int(after["step"]) == 2
+    errors = leaf_errors(kept, jax.tree.map(np.asarray, after["params"]["image"]))
+    assert (max(errors.values()) == 0) == frozen
+
+
+@contextmanager
+def compiled_programs() -> Iterator[list[str]]:
+    """The programs that are compiled meanwhile."""
+    programs = list[str]()
 
     def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
         del duration_secs, kwargs
@@ -163,10 +191,9 @@ def test_a_microbatch_of_two_towers_is_seven_programs() -> None:
 
     jax.monitoring.register_event_duration_secs_listener(note)
     try:
-        jax.block_until_ready(step.update(state, batch))
+        yield programs
     finally:
         jax.monitoring.unregister_event_duration_listener(note)
-    assert len(programs) == 7
 
 
 def test_groups_with_a_device_in_common_are_refused() -> None:
