@@ -228,7 +228,9 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
         image_token: token at which outputs of the encoder are merged.
     """
     model = config.model
-    composition = ReleasedModel(model.backbone_config, model.others, {"vision": image_token})
+    connectors = {"vision": model.connector("vision")}
+    placeholders = {"vision": image_token}
+    composition = ReleasedModel(model.backbone_config, model.others, placeholders, connectors)
     write_tensors(folder, LLAVA, composition, initial_parameters(model, config.train.seed))
 
 

@@ -273,10 +273,10 @@ def init_parameters(config: ExperimentConfig, step: TrainStep) -> Any:
 def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
     """`config` with the budget of its encoder that gives it `share` of the FLOPs."""
     name, *_ = config.model.buckets
-    encoder, budgets = config.model.encoder(name), config.data.budgets
+    reduction, budgets = config.model.reduction(name), config.data.budgets
     candidates = [
-        with_section(config, "data", budgets={**budgets, name: encoder.reduction * n})
-        for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)
+        with_section(config, "data", budgets={**budgets, name: reduction * n})
+        for n in range(8, 4 * budgets["tokens"] // reduction, 8)
     ]
     return min(candidates, key=lambda c: abs(encoder_share(c) - share))
 

@@ -18,6 +18,7 @@ from mllm_jax.config.inputs import released_of, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.freeze import FrozenParameters
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import compose_model
 from mllm_jax.models.work.flops import module_work
@@ -155,8 +156,9 @@ def test_alignment_begins_with_a_new_connector() -> None:
     assert [part for part, folder in sources.items() if folder is None] == ["vision.connector"]
 
 
-def largest(encoder: Any) -> int:
-    """Input positions of the largest medium."""
+def largest(model: ModelConfig, name: str) -> int:
+    """Input positions of the largest medium of an encoder."""
+    encoder = model.encoders[name]
     if isinstance(encoder, AudioEncoderConfig):
         assert encoder.longest
         return encoder.longest + encoder.lookahead
@@ -164,18 +166,18 @@ def largest(encoder: Any) -> int:
     if encoder.tiles is None:
         return math.prod(encoder.grid) + (encoder.class_tokens != "none")
     area = max(math.prod(pinpoint) for pinpoint in encoder.tiles.pinpoints)
-    return (1 + area // math.prod(encoder.tiles.pixels)) * encoder.tile_inputs
+    return (1 + area // math.prod(encoder.tiles.pixels)) * model.tile_inputs(name)
 
 
 @each_recipe
 def test_a_row_holds_the_largest_medium(path: Path) -> None:
     config = load_config(path)
-    for name, encoder in config.model.encoders.items():
-        assert largest(encoder) <= config.data.budgets[name]
+    for name in config.model.encoders:
+        assert largest(config.model, name) <= config.data.budgets[name]
 
 
 def test_onevision_has_an_image_of_37_tiles() -> None:
-    assert largest(recipe("onevision_8").model.encoders["vision"]) == 37 * 729
+    assert largest(recipe("onevision_8").model, "vision") == 37 * 729
 
 
 @each_recipe

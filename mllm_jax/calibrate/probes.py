@@ -177,7 +177,7 @@ def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     """Rows of a tensor group, and positions of a row."""
     plan = config.parallel.plans[name]
     budget = config.data.budgets[config.budget_key(name)]
-    unit = plan.tensor * config.model.module(name).reduction
+    unit = plan.tensor * config.model.reduction(name)
     rows = max(1, config.data.rows // plan.batch)
     sizes = [(rows * n, max(unit, budget // part // unit * unit)) for n, part in SIZES_OF_RUNS]
     return list(dict.fromkeys(sizes))

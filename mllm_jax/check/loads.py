@@ -45,7 +45,7 @@ def _keep_media(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) ->
     for bucket, (name, index) in enumerate(batch.text_rows.merges.items()):
         module_rows, places = batch.rows[name], (batch.places or {})[name]
         rows = len(module_rows.segment_ids)
-        outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
+        outputs = module_rows.segment_ids.shape[1] // model.reduction(name)
         for row in (row for row in range(rows) if not holds(bucket, m, row)):
             module_rows.segment_ids[row] = 0
             index[(index >= 0) & (index // outputs == row)] = -1

@@ -134,7 +134,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
     for name, index in batch.text_rows.merges.items():
         module_rows = batch.rows[name]
         order = rng.permutation(rows)
-        outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
+        outputs = module_rows.segment_ids.shape[1] // model.reduction(name)
         encoders[name] = of_names(
             {key: array[order] for key, array in by_name(module_rows).items()}
         )

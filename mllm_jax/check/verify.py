@@ -28,6 +28,7 @@ from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
@@ -357,7 +358,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
-        name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
+        name: config.model.reduction(name) * math.lcm(4, plans[name].sequence)
         for name in config.model.buckets
     }
     independent = {name: budgets[name] for name in config.schedule.independent_budgets}
@@ -400,6 +401,12 @@ def _shrink_module(
     names = [n for n in (model.backbone, *model.buckets) if model.buckets.get(n, n) == name]
     module, plans_of_module = model.modules[name], [plans[n] for n in names]
     runs = [schedule.chunks.get(n, 1) * plans[n].stage for n in names]
-    is_merged = name in model.graph.merged
-    edge = module.shrink_edge(plans_of_module) if is_merged else {}
-    return module.shrink(plans_of_module, runs) | edge
+    values, edge = module.shrink(plans_of_module, runs), model.graph.merge(name)
+    if isinstance(module, EncoderConfig):
+        values |= module.shrink_tiles(model.graph.connector(name))
+    if edge is None:
+        return values
+    # At most as many layers as the backbone and each of its chunks have.
+    deepstack = [*range(1, min(len(edge.layers), 2) + 1)]
+    connector = model.graph.connector(name).shrink(plans_of_module)
+    return values | {"connector": connector, "deepstack": deepstack}

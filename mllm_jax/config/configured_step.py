@@ -224,7 +224,7 @@ def _count_microbatches(config: ExperimentConfig, name: str) -> int:
     budget, positions = config.data.budgets[name], bucket_positions(config, name)
     most, reduction = (
         min(longest_medium(config, name), positions),
-        config.model.encoder(name).reduction,
+        config.model.reduction(name),
     )
     return count_independent_microbatches(
         budget, positions, most, reduction, bucket_rows(config, name)

@@ -12,6 +12,7 @@ from data.credentials import hidden
 from mllm_jax.config.keys import key_choices, nearest_key, sibling_keys
 from mllm_jax.config.renamed_keys import rename_advice
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.written_form import written_place
 
 #: Characters of a value that a message shows.
 MOST_SHOWN = 200
@@ -19,7 +20,7 @@ MOST_SHOWN = 200
 
 def explain_error(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     """One line for one validation error: dotted path, reason, valid choices."""
-    path = _key_path(detail, values)
+    path = _key_path(detail, _written_location(detail["loc"], values), values)
     name = ".".join(path)
     if (renamed := rename_advice(path, detail["input"])) is not None:
         return f"{name}: {renamed}"
@@ -44,11 +45,23 @@ def explain_error(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     return f"{name}: {_shorten_text(detail['input'])} is refused: {reason}"
 
 
-def _key_path(detail: ErrorDetails, values: Mapping[str, Any]) -> tuple[str, ...]:
+def _written_location(
+    location: tuple[str | int, ...], values: Mapping[str, Any]
+) -> tuple[str | int, ...]:
+    """Location in the values as they are written, of an edge perhaps in its source."""
+    model = values.get("model")
+    if location[:1] != ("model",) or not isinstance(model, Mapping):
+        return location
+    return "model", *written_place(model, location[1:])
+
+
+def _key_path(
+    detail: ErrorDetails, location: tuple[str | int, ...], values: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Location without the names of union members that pydantic puts between the keys."""
     path: list[str] = []
     node: Any = values
-    *parents, last = detail["loc"] or ("",)
+    *parents, last = location or ("",)
     for part in parents:
         if _has_part(node, part):
             node = node[part]

@@ -40,7 +40,7 @@ def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
     """The row specs of the encoders, one for each of their buckets."""
     graph, specs = model.graph, list[MediaRowSpec]()
     for name, encoder in model.others.items():
-        spec = make_row_spec(name, encoder, model.backbone_config)
+        spec = make_row_spec(name, encoder, graph.connector(name), model.backbone_config)
         read = bool(graph.heads_of(name))
         spec = replace(spec, selected=name not in graph.merged, one_per_sample=read)
         specs += _bucket_specs(spec, encoder)
@@ -191,8 +191,7 @@ def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with budgets of usual sizes, by which all else is checked before data are read."""
     model, own_budgets = config.model, config.schedule.independent_budgets
     media = {
-        name: max(model.encoder(name).usual_row(MEDIA), own_budgets.get(name, 0))
-        for name in model.buckets
+        name: max(model.usual_row(name, MEDIA), own_budgets.get(name, 0)) for name in model.buckets
     }
     entries = {key: media[name] for key, (name, _) in further_budgets(model).items()}
     budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media, **entries}

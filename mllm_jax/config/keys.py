@@ -122,7 +122,8 @@ def sibling_keys(model: type[BaseModel], path: KeyPath, data: object) -> list[st
 
 def key_choices(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
     """Values that the key at `path` may have, for a key that chooses a family or kind."""
-    fields = [fields_by_key(owner)[path[-1]] for owner, _ in _owner_classes(model, path[:-1], data)]
+    owners = (fields_by_key(owner) for owner, _ in _owner_classes(model, path[:-1], data))
+    fields = [keys[path[-1]] for keys in owners if path[-1] in keys]
     return [str(choice) for field in fields for choice in get_args(field.annotation)]
 
 
@@ -235,7 +236,7 @@ def _annotation_options(annotation: Any) -> Iterator[Any]:
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         choices = [argument for argument in args[1:] if isinstance(argument, ConfigChoice)]
-        for option in [*choices[0].valid_classes().values()] if choices else [args[0]]:
+        for option in choices[0].listed_classes() if choices else [args[0]]:
             yield from _annotation_options(option)
     elif origin in (Union, types.UnionType):
         for arg in args:

@@ -50,7 +50,7 @@ from mllm_jax.models.short_form import (
     module_values,
     sections_of_modules,
 )
-from mllm_jax.models.written_form import with_moved_edges
+from mllm_jax.models.written_form import as_dumped, in_source_form
 
 __all__ = [
     "AdamWConfig",
@@ -118,7 +118,8 @@ def resolve_config(
     except ValidationError as error:
         problems = [explain_error(detail, values) for detail in error.errors(include_url=False)]
         raise ConfigError(source, list(dict.fromkeys(problems))) from None
-    problems = list(find_coerced(values, config.model_dump(mode="json")))
+    read = {**values, "model": as_dumped(values["model"])}
+    problems = list(find_coerced(read, config.model_dump(mode="json")))
     if problems:
         raise ConfigError(source, problems)
     # Not loaded for a mistake in a key, which is reported that much sooner.
@@ -154,7 +155,7 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
         model = {key: value for key, value in model.items() if key != MODULES}
         model |= sections_of_modules(modules, backbone)
     try:  # what edges have is not that of the release
-        model = with_moved_edges(model, backbone, module_values(released, backbone))
+        model = in_source_form(model, backbone, module_values(released, backbone))
     except ValueError as error:
         raise ConfigError(source, [f"model: {error}"]) from None
     return {**values, "model": _merge_values(released, model)}

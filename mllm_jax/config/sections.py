@@ -407,7 +407,7 @@ class ExperimentConfig(Section):
 
     def budget_unit(self, key: str, plan: ParallelPlan) -> int:
         """The unit of the budget `key` under `plan`: every rank has whole outputs of its shard."""
-        outputs = 1 if key == "tokens" else self.model.encoder(key).reduction
+        outputs = 1 if key == "tokens" else self.model.reduction(key)
         return outputs * plan.sequence
 
     def budget_key(self, module: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticKnownError
 
 from mllm_jax.families import registry
+from mllm_jax.layers.config.connector import MergedOutputs
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.module import ModuleConfig
@@ -26,10 +27,13 @@ class FamilyChoice(ConfigChoice):
     Attributes:
         base: class of all configurations that are valid.
         default: family of values that name none; None: they must name one.
+        edge: class of the keys that such a section has beside those of the module, which are read
+            as keys of its edge into the backbone; None without any.
     """
 
     base: type[Section]
     default: str | None = None
+    edge: type[Section] | None = None
 
     def validate(self, value: Any, validate_base: ValidatorFunctionWrapHandler) -> Any:
         """Validate `value`; errors have the paths of its keys."""
@@ -51,6 +55,10 @@ class FamilyChoice(ConfigChoice):
             raise PydanticKnownError("union_tag_invalid", context)
         return config
 
+    def listed_classes(self) -> list[type[Section]]:
+        """See `ConfigChoice.listed_classes`."""
+        return [*super().listed_classes(), *([self.edge] if self.edge else [])]
+
     def valid_classes(self) -> dict[str, type[ModuleConfig]]:
         """All classes that are valid, by the value of `family`."""
         modules = registry.iterate_modules()
@@ -60,8 +68,8 @@ class FamilyChoice(ConfigChoice):
 
 
 DECODERS = FamilyChoice(DecoderConfig, default="llama")
-ENCODERS = FamilyChoice(EncoderConfig)
+ENCODERS = FamilyChoice(EncoderConfig, edge=MergedOutputs)
 AnyDecoder = Annotated[DecoderConfig, SerializeAsAny(), WrapValidator(DECODERS.validate), DECODERS]
 AnyEncoder = Annotated[EncoderConfig, SerializeAsAny(), WrapValidator(ENCODERS.validate), ENCODERS]
-ANY = FamilyChoice(ModuleConfig)
+ANY = FamilyChoice(ModuleConfig, edge=MergedOutputs)
 AnyModule = Annotated[ModuleConfig, SerializeAsAny(), WrapValidator(ANY.validate), ANY]

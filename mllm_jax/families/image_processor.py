@@ -6,21 +6,24 @@ from dataclasses import replace
 
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 
 
-def make_row_spec(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageRowSpec:
+def make_row_spec(
+    name: str, encoder: ImageEncoderConfig, connector: ConnectorConfig, decoder: DecoderConfig
+) -> ImageRowSpec:
     """The description of an encoder's images; the decoder's extra token ends a row of tiles."""
     image = ImageRowSpec(
         name,
         patch=encoder.patch,
         channels=encoder.channels,
-        block=encoder.block,
+        block=connector.block,
         class_token=encoder.class_tokens,
     )
-    if encoder.tiles is None or encoder.tile_outputs is None:
+    tiles, outputs = encoder.tiles, encoder.tile_outputs(connector)
+    if tiles is None or outputs is None:
         return image
-    tiles = encoder.tiles
-    tiling = ImageTiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
+    tiling = ImageTiling(tiles.pinpoints, tiles.pixels, outputs, tiles.most)
     return replace(image, tiling=tiling, newline=decoder.vocab_size)

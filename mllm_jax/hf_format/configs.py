@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from mllm_jax.hf_format.files import PretrainedError, list_names
-from mllm_jax.layers.config.encoder import Activation, EncoderConfig
+from mllm_jax.layers.config.connector import Activation
+from mllm_jax.layers.config.encoder import EncoderConfig
 
 CONFIG = "config.json"
 #: That of a folder of adapters in PEFT's format.

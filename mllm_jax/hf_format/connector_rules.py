@@ -15,19 +15,26 @@ from mllm_jax.hf_format.release_format import (
     Values,
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule, linear_rules
-from mllm_jax.layers.config.encoder import ConnectorConfig
+from mllm_jax.layers.config.connector import ConnectorConfig
 
 
 def connector_rules(
-    config: ConnectorConfig, inputs: int, d_decoder: int, *released: str
+    config: ConnectorConfig, width: int, d_decoder: int, *released: str
 ) -> list[TensorRule]:
     """Rules of a connector.
 
     Args:
-        inputs: input width of its first layer.
+        width: width of the encoder.
         d_decoder: width of the decoder.
         released: names of its linear layers, one or two of them.
     """
+    return _layer_rules(config, config.input_width(width), d_decoder, *released)
+
+
+def _layer_rules(
+    config: ConnectorConfig, inputs: int, d_decoder: int, *released: str
+) -> list[TensorRule]:
+    """The same by the input width of the first layer."""
     layers, widths = ["linear"], [inputs, d_decoder]
     if config.kind == "mlp":
         layers, widths = ["fc1", "fc2"], [inputs, config.hidden or d_decoder, d_decoder]
@@ -51,7 +58,7 @@ def _connector_tensors(model: ReleasedModel) -> dict[str, list[TensorRule]]:
     assert connector is not None
     names = ("fc1", "fc2") if connector.config.kind == "mlp" else ("linear",)
     return {
-        "connector": connector_rules(connector.config, connector.inputs, connector.outputs, *names)
+        "connector": _layer_rules(connector.config, connector.inputs, connector.outputs, *names)
     }
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError, list_names
 from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
 
 Values = Mapping[str, Any]
 T = TypeVar("T")
@@ -60,12 +61,14 @@ class ReleasedModel:
         encoders: configurations of encoders by their names here, `vision` or `audio`.
         placeholders: id of the token at which outputs of an encoder are merged, by encoder; of
             multimodal models.
+        connectors: connectors of encoders whose outputs are merged, by the encoder's name.
         connector: a connector that is released alone.
     """
 
     decoder: DecoderConfig | None = None
     encoders: Mapping[str, EncoderConfig] = field(default_factory=dict)
     placeholders: Mapping[str, int] = field(default_factory=dict)
+    connectors: Mapping[str, ConnectorConfig] = field(default_factory=dict)
     connector: ReleasedConnector | None = None
 
     @property
@@ -91,6 +94,22 @@ class ReleasedModel:
                 f"a model of {modules}; valid: a decoder, and {name} of {kind.__name__}"
             )
         return self.decoder, encoder
+
+    def require_connector(self, name: str) -> ConnectorConfig:
+        """The connector of an encoder of a multimodal model.
+
+        Args:
+            name: name of the encoder.
+
+        Raises:
+            PretrainedError: its outputs are not merged.
+        """
+        if name not in self.connectors:
+            raise PretrainedError(
+                f"outputs of {name} are not merged; valid: encoders with a connector, "
+                f"of which there are {list_names([*self.connectors]) or 'none'}"
+            )
+        return self.connectors[name]
 
     @property
     def module_phrases(self) -> list[str]:

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.elements import Dims
-from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
 from mllm_jax.layers.dense import Dense
 from mllm_jax.layers.modules import MLP, LayerNorm, activate
 from mllm_jax.layers.parameters import ParameterBlock
@@ -68,28 +68,23 @@ class Head(nnx.Module):
         return self.linear(x)
 
 
-def connector_block(config: EncoderConfig, d_decoder: int) -> ParameterBlock:
-    """The parameters between an encoder and a decoder of width `d_decoder`."""
-    connector, inputs = config.connector, config.connected
+def connector_block(connector: ConnectorConfig, width: int, outputs: int) -> ParameterBlock:
+    """The parameters between outputs of width `width` and of width `outputs`."""
+    inputs = connector.input_width(width)
     if connector.kind != "mlp":
-        return ParameterBlock(lambda rngs: Linear(inputs, d_decoder, rngs, connector.bias))
-    widths = (inputs, connector.hidden or d_decoder, d_decoder)
+        return ParameterBlock(lambda rngs: Linear(inputs, outputs, rngs, connector.bias))
+    widths = (inputs, connector.hidden or outputs, outputs)
     return ParameterBlock(
         lambda rngs: MLP(widths, rngs, activation=connector.activation, bias=connector.bias)
     )
 
 
-def deepstack_blocks(config: EncoderConfig) -> list[str]:
-    """Names of the connectors of layers in `deepstack`; each has a norm, of that name and `_norm`.
+def norm_block(width: int, eps: float) -> ParameterBlock:
+    """The norm before the connector of an earlier layer than the last.
 
-    As in DeepStack (arXiv 2406.04334) and Qwen3-VL, whose norms are LayerNorms, too.
+    It is a LayerNorm, as in DeepStack (arXiv 2406.04334) and Qwen3-VL.
     """
-    return [f"deepstack{number}" for number in range(len(config.deepstack))]
-
-
-def norm_block(config: EncoderConfig) -> ParameterBlock:
-    """The norm of such a connector."""
-    return ParameterBlock(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
+    return ParameterBlock(lambda rngs: LayerNorm(width, eps, rngs))
 
 
 def connect_outputs(
@@ -97,7 +92,7 @@ def connect_outputs(
     params: dict,
     x: jax.Array,
     segment_ids: jax.Array,
-    config: EncoderConfig,
+    connector: ConnectorConfig,
     norm: Callable[[jax.Array], jax.Array],
     view: MeshView,
 ) -> jax.Array:
@@ -114,9 +109,9 @@ def connect_outputs(
     Returns:
         `[rows, positions / stack / shards, d_decoder]`.
     """
-    module, stack = block.bind(params, view), config.stack
+    module, stack = block.bind(params, view), connector.joined
     used = (shard_slice(segment_ids, view.sequence_axes, dim=1) > 0)[..., None]
-    averaged = config.connector.kind == "average"
+    averaged = connector.kind == "average"
     x = jnp.where(used, x if averaged else norm(x), 0)
     rows, positions, width = x.shape
     if averaged:

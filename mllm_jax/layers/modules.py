@@ -24,8 +24,8 @@ from flax import nnx
 from mllm_jax.layers.attention.cached import KeyValueCache, cached_attention
 from mllm_jax.layers.attention.dispatch import compute_attention
 from mllm_jax.layers.attention.masks import TokenIds, place_in_segments
+from mllm_jax.layers.config.connector import Activation
 from mllm_jax.layers.config.elements import Dims
-from mllm_jax.layers.config.encoder import Activation
 from mllm_jax.layers.config.kinds import (
     SEGMENT_IDS,
     SPAN_IDS,

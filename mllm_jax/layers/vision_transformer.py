@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import ModuleRows
-from mllm_jax.layers.config.encoder import Activation, EncoderConfig, ImageEncoderConfig
+from mllm_jax.layers.config.connector import Activation
+from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, rotary_number
 from mllm_jax.layers.dense import Dense, normal_parameter
 from mllm_jax.layers.modules import (

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
-from mllm_jax.layers.config import elements
-from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
+from mllm_jax.layers.config.connector import ConnectorConfig, LayerNumbers
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.linear import LinearLayer
 from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.config.parts import Section
 from mllm_jax.models.objectives.config import ObjectiveConfig
 from mllm_jax.models.short_form import module_key
+from sharding.plan import PlanRequirement
 
 #: The objective of a language model.
 NEXT_TOKEN = "next_token"
@@ -23,7 +23,7 @@ HEAD = "head_"
 OBJECTIVE = "objective_"
 #: Outputs that an edge brings: of all tokens, or one of every sample or medium.
 Select = Literal["tokens", "mean", "last", "class_token"]
-#: The connector of an edge into an objective, unless it has another.
+#: The connector of an edge into an objective, unless it has another; it joins no outputs.
 LINEAR = ConnectorConfig(kind="linear")
 
 
@@ -34,10 +34,11 @@ class Edge(Section):
         source: name of a module.
         target: name of the backbone, into whose rows the outputs are merged, or of an objective.
         connector: maps the width of the source to that of the target; its parameters are the
-            source's. By default the connector of the encoder, and a linear layer into an objective.
+            source's. By default an MLP into the backbone, and a linear layer into an objective.
         norm: whether a LayerNorm stands before the connector of an objective.
-        layers: layers of the source, from 1, whose outputs are added after the first layers of the
-            backbone (DeepStack, arXiv 2406.04334).
+        layers: layers of the source, from 1, whose outputs go to the backbone as well: each through
+            a norm and a connector of its own, to be added after the backbone's first layer, its
+            second, and so on (DeepStack, arXiv 2406.04334).
         select: outputs that reach an objective: those of all `tokens`, or one of every sample: the
             `last`, that of the `class_token`, or their `mean`.
     """
@@ -46,8 +47,16 @@ class Edge(Section):
     target: str
     connector: ConnectorConfig | None = None
     norm: bool = False
-    layers: tuple[Annotated[int, Field(gt=0)], ...] = ()
+    layers: LayerNumbers = ()
     select: Select = "tokens"
+
+    @property
+    def blocks(self) -> list[str]:
+        """Names of the connectors into the backbone in the parameters of the source.
+
+        That of a layer in `layers` has a norm before it, of that name and `_norm`.
+        """
+        return ["connector", *(f"deepstack{number}" for number in range(len(self.layers)))]
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,28 @@ class ModelGraph:
     @property
     def merged(self) -> tuple[str, ...]:
         """Modules whose outputs are merged into the backbone's rows."""
-        return tuple(edge.source for edge in self.edges if edge.target == self.backbone)
+        return tuple(edge.source for edge in self.edges_into(self.backbone))
+
+    def merge(self, module: str) -> Edge | None:
+        """The edge from a module into the backbone's rows, if there is one."""
+        merges = self.edges_into(self.backbone)
+        return next((edge for edge in merges if edge.source == module), None)
+
+    def connector(self, module: str) -> ConnectorConfig:
+        """The connector of that edge; of a module without one a connector that joins nothing."""
+        edge = self.merge(module)
+        return LINEAR if edge is None or edge.connector is None else edge.connector
+
+    def reduction(self, module: str) -> int:
+        """Input positions of a module per output."""
+        return self.modules[module].stride * self.connector(module).joined
+
+    def tile_inputs(self, module: str) -> int:
+        """Input positions of a tile; 0 for media that are not cut into tiles."""
+        settings = self.modules[module]
+        if not isinstance(settings, EncoderConfig):
+            return 0
+        return settings.tile_inputs(self.connector(module))
 
     @property
     def measured(self) -> str | None:
@@ -94,21 +124,10 @@ class ModelGraph:
         """Whether the backbone learns to write."""
         return any(objective.reads_tokens for objective in self.objectives.values())
 
-    def output_width(self, module: str) -> int:
-        """Width of a module's outputs after its connector or the head of the vocabulary.
-
-        0 if all its edges end in objectives of samples.
-        """
-        for edge in self.edges_from(module):
-            if edge.target == self.backbone:
-                return self.modules[self.backbone].d_model
-            if self.objectives[edge.target].reads_tokens:
-                return self.modules[module].vocab_size
-        return 0
-
     def intermediate_layers(self, module: str) -> tuple[int, ...]:
         """Layers of a module, from 1, whose outputs an edge brings to the backbone (DeepStack)."""
-        return next((edge.layers for edge in self.edges_from(module) if edge.layers), ())
+        edge = self.merge(module)
+        return () if edge is None else edge.layers
 
     def layer_inputs(self, module: str) -> int:
         """First layers of a module after which outputs of other modules are added."""
@@ -134,21 +153,29 @@ class ModelGraph:
             if edge.target in self.objectives and not self.objectives[edge.target].reads_tokens
         }
 
-    def head_elements(self, module: str) -> elements.Elements:
-        """Elements of a module's heads, and of the objectives' parameters in the backbone."""
-        total = elements.Elements()
-        for objective, edge in self.heads_of(module).items():
-            width, connector = self.modules[module].d_model, edge.connector or LINEAR
-            inputs: elements.Dims = (("embed", width),)
-            if edge.norm:
-                total += elements.norm(width, layer_norm=True)
-            if connector.kind == "mlp":
-                middle: elements.Dims = ((None, connector.hidden or width),)
-                total, inputs = total + elements.dense(inputs, middle, connector.bias), middle
-            features: elements.Dims = ((None, self.objectives[objective].width),)
-            total += elements.dense(inputs, features, connector.bias)
-        objectives = self.objectives.values() if module == self.backbone else ()
-        return sum((elements.vector(objective.parameters) for objective in objectives), total)
+    def has_vocabulary_head(self, module: str) -> bool:
+        """Whether an objective reads all tokens of a module by the head of the vocabulary."""
+        targets = (self.objectives.get(edge.target) for edge in self.edges_from(module))
+        return any(objective is not None and objective.reads_tokens for objective in targets)
+
+    def linear_layers(self, module: str) -> Iterator[LinearLayer]:
+        """The linear layers of a module, of its connectors and of the head of the vocabulary."""
+        settings, edge = self.modules[module], self.merge(module)
+        yield from settings.linear_layers(module)
+        if edge is not None:
+            widths = settings.d_model, self.modules[self.backbone].d_model
+            for block in edge.blocks:
+                yield from self.connector(module).linear_layers(module, block, *widths)
+        elif self.has_vocabulary_head(module):
+            yield from settings.head_layers(module)
+
+    def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
+        """Sizes of a module and its connector that the module's plan must divide."""
+        requirements = self.modules[module].requirements()
+        if self.merge(module) is None:
+            return requirements
+        width = self.modules[self.backbone].d_model
+        return requirements + self.connector(module).requirements(self.backbone, width)
 
     def heads(self, module: str) -> tuple[str, ...]:
         """Objectives for which a module has parameters: of its edges, and the backbone of all."""
@@ -171,7 +198,10 @@ def check_graph(graph: ModelGraph) -> None:
     """
     for edge in graph.edges:
         _check_ends(graph, edge)
-        _check_output(graph, edge)
+        if edge.target in graph.objectives:
+            _check_output(graph, edge)
+        else:
+            _check_merge(graph, edge)
     for name in graph.modules:
         if not graph.edges_from(name):
             raise ValueError(
@@ -216,9 +246,7 @@ def _check_ends(graph: ModelGraph, edge: Edge) -> None:
 
 def _check_output(graph: ModelGraph, edge: Edge) -> None:
     """Check that a module has the outputs that an edge brings to an objective."""
-    objective = graph.objectives.get(edge.target)
-    if objective is None:
-        return
+    objective = graph.objectives[edge.target]
     where, source = f"edge {edge.source} -> {edge.target}", graph.modules[edge.source]
     if edge.layers:
         raise ValueError(f"{where}: layers are added to {graph.backbone}; valid: layers []")
@@ -240,18 +268,29 @@ def _check_output(graph: ModelGraph, edge: Edge) -> None:
             f"{where}: connector {edge.connector.kind} with stack {edge.connector.stack} joins "
             "outputs, and there is one; valid: kind mlp or linear, without stack"
         )
-    if isinstance(source, EncoderConfig):
-        _check_source(graph, where, edge.source, source)
-
-
-def _check_source(graph: ModelGraph, where: str, name: str, source: EncoderConfig) -> None:
-    """Refuse keys of an encoder that none of its edges reads."""
-    key = module_key(name, graph.backbone)
-    unread = source.connector != ConnectorConfig() or source.deepstack
-    if unread and name not in graph.merged:
-        raise ValueError(
-            f"{where}: {key}.connector and deepstack are of an edge into the backbone; "
-            f"valid: without them, and connector in the edge, or an edge {name} -> {graph.backbone}"
-        )
-    if source.tile_inputs:
+    if graph.tile_inputs(edge.source):
+        key = module_key(edge.source, graph.backbone)
         raise ValueError(f"{where}: tiles have an output each; valid: {key}.tiles null")
+
+
+def _check_merge(graph: ModelGraph, edge: Edge) -> None:
+    """Check that outputs of a module can be merged as an edge into the backbone says."""
+    where, source = f"edge {edge.source} -> {edge.target}", graph.modules[edge.source]
+    key, layers = module_key(edge.source, graph.backbone), edge.layers
+    if graph.merged.count(edge.source) > 1:
+        raise ValueError(f"{where} is given {graph.merged.count(edge.source)} times; valid: once")
+    if edge.norm or edge.select != "tokens":
+        further = "norm" if edge.norm else "select"
+        raise ValueError(
+            f"{where}: {further} is a key of edges into objectives; valid: connector, layers"
+        )
+    if sorted({*layers}) != [*layers] or max(layers, default=0) > source.layers:
+        raise ValueError(
+            f"{key}: deepstack {list(layers)} must be numbers of layers in rising order, from "
+            f"1 to {source.layers}"
+        )
+    assert isinstance(source, EncoderConfig)  # as no edge closes a circle
+    try:
+        source.check_connector(graph.connector(edge.source))
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None

@@ -18,7 +18,7 @@ name the valid degrees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -33,6 +33,7 @@ from pydantic import (
 from mllm_jax.families.choice import AnyDecoder, AnyEncoder, AnyModule
 from mllm_jax.layers.attention.limits import Backend
 from mllm_jax.layers.config.adapters import LoraAdapters
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer
@@ -54,7 +55,7 @@ from mllm_jax.models.short_form import (
     module_key,
     sections_of_modules,
 )
-from mllm_jax.models.written_form import with_edges_in_modules
+from mllm_jax.models.written_form import in_graph_form, in_source_form
 from sharding.plan import PlanRequirement
 
 
@@ -75,10 +76,11 @@ class ModelConfig(Section):
             encoder.
         backbone: the one of `modules` that reads text, and whose rows hold the samples; its
             microbatches count the step.
-        edges: outputs that feed objectives, each edge with `source`, `target`, and as needed
-            `connector`, `norm` and `select`; see docs/concepts/objectives.md. Outputs of an encoder
-            without an edge are merged into the decoder's rows, and those of others if an edge leads
-            there, too.
+        edges: where outputs go, each edge with `source` and `target`; see
+            docs/concepts/objectives.md. An edge into the backbone merges outputs into its rows, by
+            a `connector`, and perhaps those of more `layers`; in the short form these are keys of
+            the encoder, `connector` and `deepstack`. An edge into an objective has, as needed, a
+            `connector`, `norm` and `select`. An encoder without an edge has one into the backbone.
         objectives: name of each objective to its configuration; by default `next_token` alone.
         dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
             Parameters, statistics and losses are always float32.
@@ -145,20 +147,26 @@ class ModelConfig(Section):
     def graph(self) -> ModelGraph:
         """The graph of which this is the written form."""
         objectives = self.objectives or {NEXT_TOKEN: NextTokenConfig()}
-        written = (
-            edge for edge in self.edges if edge.source not in self._merged_modules(edge.target)
-        )
-        edges = *self._implied_edges(objectives), *written
+        merged = [edge for edge in self.edges if edge.target == self.backbone]
+        others = [edge for edge in self.edges if edge.target != self.backbone]
+        reached = {edge.target for edge in others}
+        implied = [
+            Edge(source=self.backbone, target=name)
+            for name, objective in objectives.items()
+            if objective.reads_tokens and name not in reached
+        ]
+        edges = *merged, *implied, *others
         return ModelGraph(self.modules, edges, objectives, self.backbone)
 
     @model_validator(mode="before")
     @classmethod
-    def _in_modules(cls, values: Any) -> Any:
-        return with_edges_in_modules(values) if isinstance(values, dict) else values
+    def _in_graph_form(cls, values: Any) -> Any:
+        return in_graph_form(values) if isinstance(values, dict) else values
 
     @model_serializer(mode="wrap")
     def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return in_form(serialize(self), bool(self.written))
+        form = in_form(serialize(self), bool(self.written))
+        return in_source_form(form, self.backbone)
 
     @model_validator(mode="after")
     def _sound_modules(self) -> ModelConfig:
@@ -182,30 +190,6 @@ class ModelConfig(Section):
         check_graph(self.graph)
         return self
 
-    def _implied_edges(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
-        """The edges that the short form leaves out."""
-        written, merged = {edge.source for edge in self.edges}, self._merged_modules(self.backbone)
-        others = self.others
-        for name in sorted(others):
-            if name in merged or name not in written:
-                encoder = others[name]
-                yield Edge(
-                    source=name,
-                    target=self.backbone,
-                    connector=encoder.connector,
-                    layers=encoder.deepstack,
-                )
-        reached = {edge.target for edge in self.edges}
-        for name, objective in objectives.items():
-            if objective.reads_tokens and name not in reached:
-                yield Edge(source=self.backbone, target=name)
-
-    def _merged_modules(self, target: str) -> set[str]:
-        """Encoders whose edge into the backbone is written, if that is the `target`."""
-        if target != self.backbone:
-            return set()
-        return {e.source for e in self.edges if e.target == target and e.source in self.others}
-
     def with_modules(self, changed: Mapping[str, ModuleConfig]) -> ModelConfig:
         """The same model with other configurations of some modules."""
         if self.written:
@@ -226,11 +210,13 @@ class ModelConfig(Section):
         return self._adapters.parts if self._adapters else ()
 
     def with_others(self, others: Mapping[str, EncoderConfig]) -> ModelConfig:
-        """The same backbone with these other modules, which are not checked again."""
+        """The same backbone with these of the other modules, which are not checked again."""
+        sources = {self.backbone, *others}
+        edges = tuple(edge for edge in self.edges if edge.source in sources)
         if self.written:
             modules = {self.backbone: self.backbone_config, **others}
-            return self.model_copy(update={"written": modules})
-        return self.model_copy(update={OTHERS: dict(others)})
+            return self.model_copy(update={"written": modules, "edges": edges})
+        return self.model_copy(update={OTHERS: dict(others), "edges": edges})
 
     def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
         """The same model with adapters of linear layers; see `LoraAdapters.from_targets`.
@@ -255,16 +241,13 @@ class ModelConfig(Section):
     def linear_layers(self) -> list[LinearLayer]:
         """The linear layers that can have adapters."""
         graph = self.graph
-        return [
-            layer
-            for name in (self.backbone, *self.others)
-            for layer in graph.modules[name].linear_layers(name, graph.output_width(name))
-        ]
+        names = self.backbone, *self.others
+        return [layer for name in names for layer in graph.linear_layers(name)]
 
     @model_validator(mode="after")
     def _with_newline(self) -> ModelConfig:
-        for name, encoder in self.others.items():
-            if encoder.tile_inputs and not self.backbone_config.extra_tokens:
+        for name in self.others:
+            if self.tile_inputs(name) and not self.backbone_config.extra_tokens:
                 raise ValueError(
                     f"{self.key(name)}.tiles need a newline token: set "
                     f"{self.key(self.backbone)}.extra_tokens to 1"
@@ -318,16 +301,33 @@ class ModelConfig(Section):
         """Configuration of the encoder that has a bucket."""
         return self.others[self.buckets[bucket]]
 
+    def connector(self, bucket: str) -> ConnectorConfig:
+        """See `ModelGraph.connector`; of the module that has a bucket."""
+        return self.graph.connector(self.buckets[bucket])
+
+    def reduction(self, name: str) -> int:
+        """Input positions per output of the backbone or of a bucket's module."""
+        return self.graph.reduction(self.buckets.get(name, name))
+
+    def tile_inputs(self, name: str) -> int:
+        """Input positions of a tile of a bucket; 0 for media that are not cut into tiles."""
+        return self.graph.tile_inputs(self.buckets.get(name, name))
+
+    def usual_row(self, bucket: str, media: int) -> int:
+        """See `EncoderConfig.usual_row`."""
+        return self.encoder(bucket).usual_row(media, self.connector(bucket))
+
     @model_validator(mode="after")
     def _layers_with_inputs(self) -> ModelConfig:
-        layers = self.backbone_config.layers
-        for name, encoder in self.others.items():
-            deepstack = f"{self.key(name)}.deepstack {list(encoder.deepstack)}"
-            if len(encoder.deepstack) > layers:
+        most, graph = self.backbone_config.layers, self.graph
+        for name in graph.merged:
+            layers = graph.intermediate_layers(name)
+            deepstack = f"{self.key(name)}.deepstack {list(layers)}"
+            if len(layers) > most:
                 raise ValueError(
-                    f"{deepstack} has more layers than the {self.backbone}; valid: at most {layers}"
+                    f"{deepstack} has more layers than the {self.backbone}; valid: at most {most}"
                 )
-            if encoder.deepstack and self.sources[f"{name}.connector"] is not None:
+            if layers and self.sources[f"{name}.connector"] is not None:
                 raise ValueError(
                     f"{deepstack} has connectors that no released model has; valid: pretrained "
                     f"null for {name}.connector, or deepstack []"
@@ -372,7 +372,4 @@ class ModelConfig(Section):
 
     def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
         """Sizes that the plan of `module`, the backbone or a bucket, must divide."""
-        settings, width = self.module(module), self.backbone_config.d_model
-        if self.buckets.get(module) not in self.graph.merged:
-            return settings.requirements()
-        return settings.requirements() + settings.edge_requirements(self.backbone, width)
+        return self.graph.requirements(self.buckets.get(module, module))

@@ -21,14 +21,12 @@ from mllm_jax.families.functions import ModuleFunctions, load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapt_blocks
-from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import VOCABULARY_HEAD
 from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.connector import (
     Head,
     connect_outputs,
     connector_block,
-    deepstack_blocks,
     norm_block,
 )
 from mllm_jax.layers.dense import gather_sequence
@@ -44,7 +42,7 @@ from mllm_jax.layers.parameters import (
 )
 from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
-from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, Select
+from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, ModelGraph, Select
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.models.objectives.config import find_kind
@@ -243,7 +241,7 @@ class ShardedModule:
 
         `[rows, positions / stack / shards, width]`. The width is that of the module, or, with a
         connector, of the backbone; after its features are then inputs of the backbone's layers,
-        which separate connectors make of layers in `deepstack`. After them are the module's
+        which separate connectors make of earlier layers. After them are the module's
         features again, for each of `selects`.
 
         Args:
@@ -282,19 +280,19 @@ class ShardedModule:
 
     def _connect(self, params: Params, x: jax.Array, ids: jax.Array, rows: ModuleRows) -> jax.Array:
         """Outputs for the backbone's rows; arguments as of `output`, and ids of the positions."""
-        settings = self.settings
-        assert isinstance(settings, EncoderConfig)
+        edge, connector = self.graph.merge(self.name), self.graph.connector(self.name)
+        assert edge is not None
 
         def connect_layer(
             name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]
         ) -> jax.Array:
             return connect_outputs(
-                self.blocks[name], params[name], x, ids, settings, norm, self.view
+                self.blocks[name], params[name], x, ids, connector, norm, self.view
             )
 
-        names = deepstack_blocks(settings)
+        first, *names = edge.blocks
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        outputs = [connect_layer("connector", last, partial(self.apply_norm, params))]
+        outputs = [connect_layer(first, last, partial(self.apply_norm, params))]
         for name, hidden in zip(names, earlier, strict=True):
             norm = self.blocks[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
             outputs.append(connect_layer(name, hidden, norm))
@@ -313,7 +311,7 @@ class ShardedModule:
         select_segments = average_segments if select == "mean" else keep_first
         selected = select_segments(x, segment_ids, self.view)
         rows, positions, width = selected.shape
-        stack = self.settings.stack if self.name in self.graph.merged else 1
+        stack = self.graph.connector(self.name).joined
         return jnp.sum(selected.reshape(rows, positions // stack, stack, width), axis=2)
 
     def apply_head(self, objective: str, params: Params, x: jax.Array) -> jax.Array:
@@ -378,12 +376,8 @@ def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     blocks = dict(_load_module_functions(settings).build_blocks(settings, config.attention))
     if not graph.writes:
         blocks.pop(VOCABULARY_HEAD, None)
-    if isinstance(settings, EncoderConfig) and name in graph.merged:
-        width = config.backbone_config.d_model
-        blocks["connector"] = connector_block(settings, width)
-        for block in deepstack_blocks(settings):
-            blocks[block] = connector_block(settings, width)
-            blocks[f"{block}_norm"] = norm_block(settings)
+    if edge := graph.merge(name):
+        blocks |= _connector_blocks(graph, edge)
     for objective, edge in graph.heads_of(name).items():
         width = graph.objectives[objective].width
         blocks[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
@@ -396,6 +390,17 @@ def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
         f"{OBJECTIVE}{n}": block for n, block in objective_blocks.items() if block is not None
     }
     return MappingProxyType(adapt_blocks(blocks, name, config.adapters))
+
+
+def _connector_blocks(graph: ModelGraph, edge: Edge) -> ModuleBlocks:
+    """The parameters of an edge into the backbone, by name."""
+    source, width = graph.modules[edge.source], graph.modules[edge.target].d_model
+    blocks = dict[str, ParameterBlock]()
+    for number, name in enumerate(edge.blocks):
+        blocks[name] = connector_block(graph.connector(edge.source), source.d_model, width)
+        if number:
+            blocks[f"{name}_norm"] = norm_block(source.d_model, source.norm_eps)
+    return blocks
 
 
 def _head_block(settings: ModuleConfig, edge: Edge, width: int) -> ParameterBlock:

@@ -110,7 +110,7 @@ class PlanSearch:
         config, model = self.platform_config, self.platform_config.model
         requirements_by_module = {}
         for name in (model.backbone, *model.buckets):
-            each = model.module(name).reduction
+            each = model.reduction(name)
             rows = config.row_positions(name).items()
             outputs = (PlanRequirement(key, size // each, "sequence") for key, size in rows)
             requirements_by_module[name] = (*model.requirements(name), *outputs)

@@ -96,6 +96,6 @@ def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
 
 def _divides_evenly(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
-    unit = model.module(name).reduction
+    unit = model.reduction(name)
     sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
     return all(size % tensor == 0 for size in (*sizes, positions // unit))

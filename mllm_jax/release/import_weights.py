@@ -416,7 +416,7 @@ def run_configuration(
     """Values of an experiment that trains the whole model, sharded over all devices."""
     model_values = model.model_dump(mode="json") | {"pretrained": pretrained}
     budgets = {"tokens": min(TOKENS, model.backbone_config.max_positions), "segments": SEGMENTS}
-    budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.others.items()}
+    budgets |= {name: model.usual_row(name, MEDIA) for name in model.others}
     values = {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
         "model": model_values,

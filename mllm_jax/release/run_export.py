@@ -36,7 +36,7 @@ from mllm_jax.train.state.saved import SavedParameters
 from mllm_jax.train.state.stored_names import StoredNames
 
 #: Keys of an encoder that only configurations of full models have.
-_OF_MODEL = ("connector", "tiles", "class_token", "lookahead")
+_OF_MODEL = ("tiles", "class_token", "lookahead")
 
 
 @dataclass(frozen=True)
@@ -133,25 +133,31 @@ class RunExport:
                 the decoder's experts.
         """
         decoder, encoders = self.model.backbone_config, self.model.others
+        graph = self.model.graph
         if self._with_backbone:
             self._check_biases()
         if self.part is None:
             self._check_kinds()
             self._check_deepstack(encoders)
-            named = {encoder.released_name: encoder for encoder in encoders.values()}
-            return ReleasedModel(decoder, named, self._placeholder_ids())
+            names = {name: encoder.released_name for name, encoder in encoders.items()}
+            return ReleasedModel(
+                decoder,
+                {names[name]: encoder for name, encoder in encoders.items()},
+                self._placeholder_ids(),
+                {names[name]: graph.connector(name) for name in graph.merged},
+            )
         if self.part not in self.valid_parts:
             raise PretrainedError(
                 f"--part {self.part} is none of the model; valid: {list_names(self.valid_parts)}"
             )
         if self.part == self.model.backbone:
             return ReleasedModel(decoder.model_copy(update={"extra_tokens": 0}))
-        self._check_deepstack([self.part.removesuffix(CONNECTOR)])
-        encoder = encoders[self.part.removesuffix(CONNECTOR)]
+        name = self.part.removesuffix(CONNECTOR)
+        self._check_deepstack([name])
+        encoder, connector = encoders[name], graph.connector(name)
         if self.part.endswith(CONNECTOR):
-            return ReleasedModel(
-                connector=ReleasedConnector(encoder.connector, encoder.connected, decoder.d_model)
-            )
+            widths = connector.input_width(encoder.d_model), decoder.d_model
+            return ReleasedModel(connector=ReleasedConnector(connector, *widths))
         return ReleasedModel(encoders={encoder.released_name: without_model_keys(encoder)})
 
     def _check_biases(self) -> None:
@@ -176,7 +182,7 @@ class RunExport:
     def _check_deepstack(self, names: Iterable[str]) -> None:
         """Raise PretrainedError: no released form has connectors of earlier layers."""
         for name in names:
-            if layers := self.model.others[name].deepstack:
+            if layers := self.model.graph.intermediate_layers(name):
                 raise PretrainedError(
                     f"model.{self.model.key(name)}.deepstack: {list(layers)} has no place in a "
                     "released form; valid: parts of the model without it, such as --part "

@@ -117,6 +117,7 @@ def test_both_sides_read_the_same(tmp_path, monkeypatch):
     release = Release.open(tmp_path / "release")
     assert release.released_model.decoder == own.model.backbone_config
     assert dict(release.released_model.encoders) == dict(own.model.others)
+    assert release.released_model.connectors == {"vision": own.model.connector("vision")}
     mark = release.released_model.placeholders["vision"]
     for ids, pixels in zip(read.ids, read.pixels, strict=True):
         assert (ids == mark).sum() == 4 * len(pixels)

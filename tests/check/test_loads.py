@@ -35,7 +35,7 @@ def test_media_go_with_their_places_and_outputs(name: str) -> None:
             rows = {row for row in range(ROWS) if LOADS[name](bucket, m, row)}
             assert set(np.flatnonzero(own.segment_ids.any(1)).tolist()) == rows
             assert set(places_of(batch)[encoder][:, 0].tolist()) == rows
-            outputs = own.segment_ids.shape[1] // small_model().encoder(encoder).reduction
+            outputs = own.segment_ids.shape[1] // small_model().reduction(encoder)
             assert set((index[index >= 0] // outputs).tolist()) <= rows
 
 

@@ -142,7 +142,9 @@ def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelP
 def test_packed_images_are_as_if_alone() -> None:
     config = model()
     params = multimodal.init_parameters(config, jax.random.key(0))["vision"]
-    own = config.model_copy(update={"encoders": {"media": config.encoders["vision"]}})
+    values = config.model_dump()
+    values["encoders"] = {"media": values["encoders"]["vision"]}
+    own = ModelConfig.model_validate(values)
     media = towers.signals([4, 12, 6], 12)
     found = []
     for layout in ([[4, 12, 6], [], []], [[4], [12], [6]]):

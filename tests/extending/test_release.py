@@ -75,9 +75,14 @@ def test_the_page_shows_the_code(name: str) -> None:
     assert f"```python\n{code}```" in PAGE, f"{name}.py is not as in the page"
 
 
+def released(config: ModelConfig) -> ReleasedModel:
+    connectors = {"vision": config.connector("vision")}
+    return ReleasedModel(config.decoder, dict(config.encoders), {"vision": 31}, connectors)
+
+
 def test_a_model_is_written_checked_and_read_again(tmp_path: Path) -> None:
     config = ModelConfig.model_validate(MODEL)
-    model = ReleasedModel(config.decoder, dict(config.encoders), {"vision": 31})
+    model = released(config)
     duo = form_of(model)
     assert duo.name == "duo"
     (tmp_path / "config.json").write_text(json.dumps(duo.write_config(model)))
@@ -103,7 +108,7 @@ def test_other_connectors_are_refused() -> None:
     values = json.loads(json.dumps(MODEL))
     values["encoders"]["vision"]["connector"] = {"kind": "mlp"}
     config = ModelConfig.model_validate(values)
-    model = ReleasedModel(config.decoder, dict(config.encoders), {"vision": 31})
+    model = released(config)
     with pytest.raises(PretrainedError, match=r"duo: connector .*mlp.* valid: linear"):
         form_of(model)
 

@@ -67,14 +67,15 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     """Outputs of an image in a row are those of its tiles, each encoded alone, put together."""
     config = tiled(family)
     settings, params = config.encoders["media"], towers.parameters(config)["media"]
-    count, size = settings.tile_inputs, settings.tile_outputs
+    count = config.tile_inputs("media")
+    size = settings.tile_outputs(config.connector("media"))
     assert size is not None
     tiling = ImageTiling(((9, 16), (18, 16)), (9, 16), size, most=1)
     layout = layout_of((18, 16), tiling)
     assert layout.grid != layout.unpadded
     media = towers.signals([count] * 3, settings.features)
     go = towers.quick(lambda batch: towers.encode(params, "media", batch, config, MeshView()))
-    rows = towers.lay([[count] * 3], 4 * count, settings.reduction)
+    rows = towers.lay([[count] * 3], 4 * count, config.reduction("media"))
     batch = towers.media_rows(config, rows, media, [4] * 3)
     alone = np.asarray(go(batch))[0]
     indices, weights = (np.zeros((1, len(alone), 4), kind) for kind in (np.int32, np.float32))
@@ -88,7 +89,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     expected = np.einsum("jk,jkd->jd", own[1], alone[own[0]])
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-5)
     for number in range(3):
-        one = towers.lay([[count]], 4 * count, settings.reduction)
+        one = towers.lay([[count]], 4 * count, config.reduction("media"))
         single = np.asarray(go(towers.media_rows(config, one, media[number : number + 1], [4])))
         at = number * tiling.tile_outputs
         np.testing.assert_allclose(
@@ -126,7 +127,7 @@ def test_models_without_them_have_no_such_parameter() -> None:
 
 def test_work_grows_with_the_number_of_tiles() -> None:
     config = tiled()
-    count = config.encoders["media"].tile_inputs
+    count = config.tile_inputs("media")
     assert count == 8
     work = module_work(config, "media")
     assert work.forward_flops([5 * count]) == pytest.approx(5 * work.forward_flops([count]))

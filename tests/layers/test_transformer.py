@@ -54,7 +54,7 @@ def test_encoder(family: str) -> None:
     batch = towers.media_rows(config, rows, media, [4])
     run = towers.quick(lambda p: towers.encode(p, "media", batch, config, MeshView()))
     outputs = references.ENCODERS[family](media[0], params, settings)
-    expected = references.connect(outputs, params["connector"], settings.stack)
+    expected = references.connect(outputs, params["connector"], config.connector("media").joined)
     np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
 
 
@@ -168,7 +168,7 @@ def test_bfloat16_follows_float32(encoder: str) -> None:
         run = towers.quick(lambda p, c=config, b=batch: towers.encode(p, "media", b, c, MeshView()))
         outputs = run(params["media"])
         assert outputs.dtype == dtype
-        results.append(np.asarray(outputs, np.float32)[0, : 12 // settings.reduction])
+        results.append(np.asarray(outputs, np.float32)[0, : 12 // config.reduction("media")])
     difference = np.linalg.norm(results[0] - results[1]) / np.linalg.norm(results[0])
     assert 0 < difference < 0.05
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from mllm_jax.families.choice import DECODERS, AnyDecoder
-from mllm_jax.layers.config.encoder import ConnectorConfig
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.models.graph import Edge
 from mllm_jax.models.model_config import ModelConfig
 from tests.models import towers
@@ -70,7 +70,7 @@ def test_requirements_name_what_a_plan_must_divide() -> None:
     assert not {"kv_heads", "vocab"} & {name for name, _, _ in decoder}
     media = {(need.name, need.size, need.axis) for need in config.requirements("media")}
     assert ("connector.hidden", 40, "tensor") in media
-    assert config.encoders["media"].reduction == 4
+    assert config.reduction("media") == 4
 
 
 def test_an_encoder_that_is_not_merged_has_no_connector_to_divide() -> None:
@@ -243,7 +243,7 @@ def test_a_backbone_has_any_name() -> None:
     model = written_graph(edges=[edge])
     assert [*model.modules] == ["language", "vision"]
     assert model.backbone_config.vocab_size == 32
-    assert model.others["vision"].connector == ConnectorConfig(kind="linear")
+    assert model.connector("vision") == ConnectorConfig(kind="linear")
     assert [(edge.source, edge.target) for edge in model.graph.edges] == [
         ("vision", "language"),
         ("language", "next_token"),

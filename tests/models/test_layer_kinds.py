@@ -144,9 +144,9 @@ def test_each_layer_of_an_encoder_sees_and_turns_as_its_kind_says(
     batch = towers.media_rows(config, rows, media, [4, 4])
     batch = replace(batch, arrays={**batch.arrays, "window_ids": windows})
     run = towers.quick(lambda own: towers.encode(own, "media", batch, config, MeshView()))
-    found, unit = np.asarray(run(params))[0], settings.reduction
+    found, unit = np.asarray(run(params))[0], config.reduction("media")
     for (_, start, length), medium in zip(rows.spans, media, strict=True):
         outputs = encode(medium, params, settings)
-        expected = connect(outputs, params["connector"], settings.stack)
+        expected = connect(outputs, params["connector"], config.connector("media").joined)
         here = slice(start // unit, (start + length) // unit)
         np.testing.assert_allclose(found[here], expected, atol=1e-4)

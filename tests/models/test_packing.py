@@ -41,7 +41,7 @@ def encoder_loss(config: ModelConfig) -> Callable[..., Any]:
 
 def media_spans(config: ModelConfig, rows: towers.Rows) -> list[tuple[int, slice]]:
     """Row and output positions of every medium."""
-    unit = config.encoders["media"].reduction
+    unit = config.reduction("media")
     return [(row, slice(start // unit, -(-(start + n) // unit))) for row, start, n in rows.spans]
 
 
@@ -76,10 +76,10 @@ def test_packed_media_equal_media_alone(family: str) -> None:
     media = towers.signals(lengths, settings.features)
     rng = np.random.default_rng(1)
     step, results = encoder_loss(config), []
-    targets = [rng.normal(size=(-(-n // settings.reduction), 32)) for n in lengths]
+    targets = [rng.normal(size=(-(-n // config.reduction("media")), 32)) for n in lengths]
     for layout in ([lengths, [], []], [[n] for n in lengths]):
-        rows = towers.lay(layout, 32, settings.reduction)
-        weight = np.zeros((3, 32 // settings.reduction, 32), np.float32)
+        rows = towers.lay(layout, 32, config.reduction("media"))
+        weight = np.zeros((3, 32 // config.reduction("media"), 32), np.float32)
         for span, target in zip(media_spans(config, rows), targets, strict=True):
             weight[span] = target
         batch = towers.media_rows(config, rows, media, columns)
@@ -101,7 +101,7 @@ def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     params = towers.parameters(config)["media"]
     lengths, columns = MEDIA[settings.media_kind]
     media = towers.signals(lengths, settings.features)
-    rows = towers.lay([lengths], 32, settings.reduction)
+    rows = towers.lay([lengths], 32, config.reduction("media"))
     encode = towers.quick(lambda batch: towers.encode(params, "media", batch, config, VIEW))
     before = np.asarray(encode(towers.media_rows(config, rows, media, columns)))
     media[1] = media[1] + 3.0

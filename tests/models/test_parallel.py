@@ -133,7 +133,7 @@ def test_encoder(family: str) -> None:
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
     flat = [n for row in lengths for n in row]
     media = towers.signals(flat, settings.features)
-    rows = towers.lay(lengths, 24, settings.reduction)
+    rows = towers.lay(lengths, 24, config.reduction("media"))
     batch = towers.media_rows(config, rows, media, [min(3, n) for n in flat])
     module, owner = axes["media"], params["media"]
     check(*both(encoder_loss, config, module, owner, batch))
@@ -181,7 +181,9 @@ def test_encoders_with_collectives_beside_compute(family: str) -> None:
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
     flat = [n for row in lengths for n in row]
     media = towers.signals(flat, settings.features)
-    batch = towers.media_rows(config, towers.lay(lengths, 24, settings.reduction), media, flat)
+    batch = towers.media_rows(
+        config, towers.lay(lengths, 24, config.reduction("media")), media, flat
+    )
     module, owner = axes["media"], params["media"]
     check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(OVERLAP_KINDS)))
 

@@ -58,5 +58,5 @@ def test_the_exchange_that_is_asked_for_is_that_of_both(exchange: str) -> None:
 
 def test_text_alone_has_no_exchange() -> None:
     own = config()
-    model = own.model.model_copy(update={"encoders": {}})
+    model = own.model.with_others({})
     assert bucket_exchanges(own.model_copy(update={"model": model})) == ()

@@ -360,8 +360,8 @@ def test_an_edge_may_have_another_connector_than_the_release(
     edge = {"source": "vision", "target": "decoder", "connector": {"hidden": 48}}
     values["model"] = {"pretrained": pretrained, "encoders": modules, "edges": [edge]}
     model = resolve_config(values, "test").model
-    assert model.encoders["vision"].connector.hidden == 48
-    assert model.edges == ()
+    assert model.connector("vision").hidden == 48
+    assert len(model.edges) == 1
     values["model"]["encoders"] = {"vision": {"connector": {"hidden": 32}}}
     with pytest.raises(ConfigError, match="model: edge vision -> decoder: connector of vision are"):
         resolve_config(values, "test")

@@ -310,7 +310,7 @@ def _row_load(config: ExperimentConfig, share: float) -> Load:
     """Input positions for each row of the decoder; all buckets have equally many tokens."""
     model, tokens = config.model, config.data.budgets["tokens"]
     outputs = max(1, round(share * tokens / max(1, len(model.buckets))))
-    return {name: outputs * model.encoder(name).reduction for name in model.buckets}
+    return {name: outputs * model.reduction(name) for name in model.buckets}
 
 
 def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw | None) -> Load:
@@ -319,8 +319,7 @@ def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw 
         return _row_load(config, most.share)
     tokens, share = config.data.budgets["tokens"], max(MEDIA, most.share)
     return {
-        name: int(share * tokens) * config.model.encoder(name).reduction
-        for name in config.model.buckets
+        name: int(share * tokens) * config.model.reduction(name) for name in config.model.buckets
     }
 
 

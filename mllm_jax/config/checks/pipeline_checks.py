@@ -297,7 +297,7 @@ def _check_deepstack(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     decoder = config.model.backbone_config
     most = StageLayers(decoder.layers, stages, chunks, decoder.period).per_chunk
     for name, plan in _encoder_plans(config).items():
-        layers = config.model.encoder(name).deepstack
+        layers = config.model.graph.intermediate_layers(config.model.buckets[name])
         key = f"{config.model_key(name)}.deepstack"
         if layers and plan.stage > 1:
             reason = f"{list(layers)} needs an encoder on one stage, and this one has {plan.stage}"

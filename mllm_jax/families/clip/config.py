@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.connector import Activation, ConnectorConfig
 from mllm_jax.layers.config.elements import Elements
-from mllm_jax.layers.config.encoder import Activation, ImageEncoderConfig
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
 
 
 class ClipConfig(ImageEncoderConfig):
@@ -28,14 +29,14 @@ class ClipConfig(ImageEncoderConfig):
     activation: Activation = "quick_gelu"
     class_token: Literal["dropped", "kept"] = "dropped"
 
-    @model_validator(mode="after")
-    def _whole_blocks(self) -> ClipConfig:
-        if self.class_token == "kept" and self.stack > 1:
+    def check_connector(self, connector: ConnectorConfig) -> None:
+        """See `EncoderConfig.check_connector`; a class token is joined with nothing."""
+        super().check_connector(connector)
+        if self.class_token == "kept" and connector.joined > 1:
             raise ValueError(
-                f"class_token kept is no block of patches, which connector.stack {self.block} "
+                f"class_token kept is no block of patches, which connector.stack {connector.block} "
                 "joins; valid: class_token dropped, or connector.stack [1, 1]"
             )
-        return self
 
     @property
     def class_tokens(self) -> Literal["none", "dropped", "kept"]:

@@ -23,8 +23,8 @@ from mllm_jax.hf_format.release_format import (
     identity_norm,
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
 
 #: Prefix of the tensors of the vision encoder.
 VISION = "vision_tower.vision_model."
@@ -44,20 +44,21 @@ def _read_model(values: Values) -> ReleasedModel:
     changes = {
         "layers": feature_layers(values, released.layers, default=-2),
         "class_token": _class_token(values),
-        "connector": read_projector(values),
     }
     vision = ClipConfig.model_validate({**released.model_dump(), **changes})
     token = placeholder_token(values, "image", _TOKEN)
-    return ReleasedModel(decoder, {"vision": vision}, {"vision": token})
+    connectors = {"vision": read_projector(values)}
+    return ReleasedModel(decoder, {"vision": vision}, {"vision": token}, connectors)
 
 
-def read_projector(values: Values) -> dict[str, Any]:
+def read_projector(values: Values) -> ConnectorConfig:
     """The connector, two linear layers. Raises PretrainedError: its activation is unknown."""
     activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
-    return {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
+    keys = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
+    return ConnectorConfig.model_validate(keys)
 
 
-def write_projector(vision: EncoderConfig, d_decoder: int, name: str) -> dict[str, Any]:
+def write_projector(connector: ConnectorConfig, d_decoder: int, name: str) -> dict[str, Any]:
     """The inverse of `read_projector`.
 
     Args:
@@ -67,8 +68,11 @@ def write_projector(vision: EncoderConfig, d_decoder: int, name: str) -> dict[st
     Raises:
         PretrainedError: the connector is not the two linear layers of the model.
     """
-    connector = vision.connector
-    if connector.kind != "mlp" or vision.stack != 1 or connector.hidden not in (None, d_decoder):
+    if (
+        connector.kind != "mlp"
+        or connector.joined != 1
+        or connector.hidden not in (None, d_decoder)
+    ):
         raise PretrainedError(
             f"a connector of kind {connector.kind}, stack {connector.stack} and hidden "
             f"{connector.hidden} is not {name}'s; valid: mlp, 1, {d_decoder}"
@@ -79,10 +83,11 @@ def write_projector(vision: EncoderConfig, d_decoder: int, name: str) -> dict[st
     }
 
 
-def projector_rules(vision: EncoderConfig, d_decoder: int) -> list[TensorRule]:
-    """Rules of the connector."""
+def projector_rules(model: ReleasedModel, decoder: DecoderConfig) -> list[TensorRule]:
+    """Rules of the connector of images."""
     names = (f"multi_modal_projector.linear_{number}" for number in (1, 2))
-    return connector_rules(vision.connector, vision.connected, d_decoder, *names)
+    width = model.encoders["vision"].d_model
+    return connector_rules(model.require_connector("vision"), width, decoder.d_model, *names)
 
 
 def placeholder_token(values: Values, kind: str, default: int) -> int:
@@ -147,7 +152,7 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
     decoder, vision = model.require_pair("vision", ClipConfig)
     return {
         "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
-        "vision": [*clip_rules(vision, VISION), *projector_rules(vision, decoder.d_model)],
+        "vision": [*clip_rules(vision, VISION), *projector_rules(model, decoder)],
     }
 
 
@@ -158,7 +163,7 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
         "model_type": "llava",
         "image_seq_length": vision.grid[0] * vision.grid[1] + (vision.class_token == "kept"),
         "image_token_index": model.placeholders.get("vision", _TOKEN),
-        **write_projector(vision, decoder.d_model, "LLaVA"),
+        **write_projector(model.require_connector("vision"), decoder.d_model, "LLaVA"),
         "text_config": write_decoder(decoder),
         "tie_word_embeddings": decoder.tie_embeddings,
         "vision_config": write_clip(vision),

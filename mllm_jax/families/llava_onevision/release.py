@@ -28,6 +28,7 @@ from mllm_jax.hf_format.release_format import (
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.hf_format.transforms import TensorTransform
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.layers.config.parts import TilesConfig
@@ -58,11 +59,11 @@ def _read_model(values: Values) -> ReleasedModel:
         "layers": feature_layers(values, released.layers, default=-1),
         "final_norm": False,
         "tiles": _read_tiles(values, tower["image_size"]),
-        "connector": read_projector(values),
     }
     vision = SiglipConfig.model_validate({**released.model_dump(), **changes})
     token = placeholder_token(values, "image", _TOKEN)
-    return ReleasedModel(decoder, {"vision": vision}, {"vision": token})
+    connectors = {"vision": read_projector(values)}
+    return ReleasedModel(decoder, {"vision": vision}, {"vision": token}, connectors)
 
 
 def _check_fixed(values: Values) -> None:
@@ -102,7 +103,7 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
             *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
             _newline_rule(decoder.d_model),
         ],
-        "vision": [*siglip_rules(vision, VISION), *projector_rules(vision, decoder.d_model)],
+        "vision": [*siglip_rules(vision, VISION), *projector_rules(model, decoder)],
     }
 
 
@@ -114,8 +115,9 @@ def _newline_rule(width: int) -> TensorRule:
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
     decoder, vision = model.require_pair("vision", SiglipConfig)
-    projector = write_projector(vision, decoder.d_model, "LLaVA-OneVision")
-    tiles = _released_tiles(decoder, vision)
+    connector = model.require_connector("vision")
+    projector = write_projector(connector, decoder.d_model, "LLaVA-OneVision")
+    tiles = _released_tiles(decoder, vision, connector)
     text = write_decoder(decoder.model_copy(update={"extra_tokens": 0}))
     return {
         "architectures": ["LlavaOnevisionForConditionalGeneration"],
@@ -144,7 +146,9 @@ def _processor_config(model: ReleasedModel) -> dict[str, Any]:
     }
 
 
-def _released_tiles(decoder: DecoderConfig, vision: SiglipConfig) -> TilesConfig:
+def _released_tiles(
+    decoder: DecoderConfig, vision: SiglipConfig, connector: ConnectorConfig
+) -> TilesConfig:
     """The tiles of a model that can be released.
 
     Raises:
@@ -156,15 +160,18 @@ def _released_tiles(decoder: DecoderConfig, vision: SiglipConfig) -> TilesConfig
             f"{vision.final_norm} and extra_tokens {decoder.extra_tokens} are not "
             "LLaVA-OneVision's; valid: tiles, false, 1"
         )
-    _check_square(vision, vision.tiles)
+    _check_square(vision, vision.tiles, connector)
     return vision.tiles
 
 
-def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
+def _check_square(
+    vision: ImageEncoderConfig, tiles: TilesConfig, connector: ConnectorConfig
+) -> None:
     """A tile is a square of as many patches as there are positions."""
-    if tiles.pixels[0] != tiles.pixels[1] or vision.tile_outputs != vision.grid:
+    outputs = vision.tile_outputs(connector)
+    if tiles.pixels[0] != tiles.pixels[1] or outputs != vision.grid:
         raise PretrainedError(
-            f"tiles of {list(tiles.pixels)} pixels and {vision.tile_outputs} patches beside a grid "
+            f"tiles of {list(tiles.pixels)} pixels and {outputs} patches beside a grid "
             f"of {vision.grid} positions have no released format; valid: squares of one size"
         )
 

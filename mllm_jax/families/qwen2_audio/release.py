@@ -17,10 +17,12 @@ from mllm_jax.hf_format.release_format import (
     Values,
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
 
 _TOKEN = 151646  # where a configuration does not say
+#: The average of two positions, and a linear layer.
+CONNECTOR = ConnectorConfig(kind="average", stack=2)
 #: Frames after a clip that its last position hears.
 _LOOKAHEAD = 2
 
@@ -28,25 +30,26 @@ _LOOKAHEAD = 2
 def _read_model(values: Values) -> ReleasedModel:
     encoder = values.get("audio_config") or {}
     released = read_whisper({"model_type": "qwen2_audio_encoder", **encoder})
-    changes = {"lookahead": _LOOKAHEAD, "connector": {"kind": "average", "stack": 2}}
-    audio = WhisperConfig.model_validate({**released.model_dump(), **changes})
+    audio = released.model_copy(update={"lookahead": _LOOKAHEAD})
     token = placeholder_token(values, "audio", _TOKEN)
-    return ReleasedModel(read_text_decoder(values, "qwen2"), {"audio": audio}, {"audio": token})
+    decoder, connectors = read_text_decoder(values, "qwen2"), {"audio": CONNECTOR}
+    return ReleasedModel(decoder, {"audio": audio}, {"audio": token}, connectors)
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
     decoder, audio = model.require_pair("audio", WhisperConfig)
     name = "multi_modal_projector.linear"
-    connector = connector_rules(audio.connector, audio.connected, decoder.d_model, name)
+    connector = model.require_connector("audio")
+    rules = connector_rules(connector, audio.d_model, decoder.d_model, name)
     return {
         "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
-        "audio": [*whisper_rules(audio, "audio_tower."), *connector],
+        "audio": [*whisper_rules(audio, "audio_tower."), *rules],
     }
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
     decoder, audio = model.require_pair("audio", WhisperConfig)
-    _check_encoder(audio)
+    _check_connector(model.require_connector("audio"))
     return {
         "architectures": ["Qwen2AudioForConditionalGeneration"],
         "model_type": "qwen2_audio",
@@ -58,8 +61,7 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
     }
 
 
-def _check_encoder(audio: EncoderConfig) -> None:
-    connector = audio.connector
+def _check_connector(connector: ConnectorConfig) -> None:
     if (connector.kind, connector.stack, connector.bias) != ("average", 2, True):
         raise PretrainedError(
             f"a connector of kind {connector.kind}, stack {connector.stack} and bias "

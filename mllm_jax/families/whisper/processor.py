@@ -23,17 +23,20 @@ from data.media.audio.row_spec import AudioRowSpec
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, ProcessedMedium
 from mllm_jax.families.whisper.config import WhisperConfig
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 
 
-def make_row_spec(name: str, encoder: WhisperConfig, decoder: DecoderConfig) -> AudioRowSpec:
+def make_row_spec(
+    name: str, encoder: WhisperConfig, connector: ConnectorConfig, decoder: DecoderConfig
+) -> AudioRowSpec:
     """The description of an encoder's clips."""
     del decoder
     return AudioRowSpec(
         name,
         mels=encoder.mels,
-        stride=encoder.reduction,
-        pool=encoder.stack if encoder.connector.kind == "average" else 1,
+        stride=encoder.reduction(connector),
+        pool=connector.joined if connector.kind == "average" else 1,
         lookahead=encoder.lookahead,
         longest=encoder.longest,
     )

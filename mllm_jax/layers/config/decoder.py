@@ -281,10 +281,6 @@ class DecoderConfig(ModuleConfig):
             return expert_flops(self.experts.active_d_ff, self.d_model) + choice
         return 2 * (3 if self.parts.gated_mlp else 2) * self.d_model * self.d_ff
 
-    def end_flops(self, outputs: int) -> float:
-        """FLOPs of the head of the vocabulary on every token, as if all had a loss."""
-        return 2 * self.d_model * outputs
-
     @property
     def layer_elements(self) -> Mapping[tuple[str | None, ...], float]:
         """Elements of the parameters of one layer: its norms, attention and MLP or experts.
@@ -317,11 +313,12 @@ class DecoderConfig(ModuleConfig):
             total += elements.table(self.extra_tokens, None, width)
         return total
 
-    def end_elements(self, outputs: int) -> elements.Elements:
-        """Elements of the head of the vocabulary, which is none where it is the embedding."""
-        if self.tie_embeddings or not outputs:
+    @property
+    def head_elements(self) -> elements.Elements:
+        """See `ModuleConfig.head_elements`."""
+        if self.tie_embeddings:
             return elements.Elements()
-        return elements.dense((("embed", self.d_model),), (("vocab", outputs),))
+        return elements.dense((("embed", self.d_model),), (("vocab", self.vocab_size),))
 
     def mlp_layers(self, name: str) -> Iterator[LinearLayer]:
         """See `ModuleConfig.mlp_layers`; each has the share of the layers that have it."""
@@ -335,10 +332,10 @@ class DecoderConfig(ModuleConfig):
             for layer in shared_expert_layers(name, self.d_model, self.experts):
                 yield replace(layer, share=sparse)
 
-    def end_layers(self, name: str, outputs: int) -> Iterator[LinearLayer]:
-        """The head of the vocabulary, if it is no embedding."""
+    def head_layers(self, name: str) -> Iterator[LinearLayer]:
+        """See `ModuleConfig.head_layers`."""
         if not self.tie_embeddings:
-            width, vocab = single_dim("embed", self.d_model), single_dim("vocab", outputs)
+            width, vocab = single_dim("embed", self.d_model), single_dim("vocab", self.vocab_size)
             yield LinearLayer(f"{name}.{VOCABULARY_HEAD}", name, width, vocab)
 
     def requirements(self) -> tuple[PlanRequirement, ...]:

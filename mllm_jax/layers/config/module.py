@@ -115,10 +115,6 @@ class ModuleConfig(Section):
             "d_ff": math.lcm(16, common_multiple(plans, "tensor")),
         }
 
-    def shrink_edge(self, plans: Sequence[ParallelPlan]) -> dict[str, Any]:
-        """Values of the same module that are those of its edge into another one."""
-        return {}
-
     # ---- positions -------------------------------------------------------------------------------
 
     @property
@@ -130,21 +126,6 @@ class ModuleConfig(Section):
     def stride(self) -> int:
         """Input positions per position of the transformer."""
         return 1
-
-    @property
-    def stack(self) -> int:
-        """Positions of the transformer that are joined into one output."""
-        return 1
-
-    @property
-    def reduction(self) -> int:
-        """Input positions per output."""
-        return self.stride * self.stack
-
-    @property
-    def tile_inputs(self) -> int:
-        """Input positions of a tile; 0 for media that are not cut into tiles."""
-        return 0
 
     @property
     def sample_outputs(self) -> tuple[str, ...]:
@@ -174,14 +155,6 @@ class ModuleConfig(Section):
     def mlp_flops(self) -> float:
         """FLOPs of a layer's MLP or experts, per position, the mean of a period."""
 
-    @abstractmethod
-    def end_flops(self, outputs: int) -> float:
-        """FLOPs of the products after the layers, per input position.
-
-        Args:
-            outputs: width of their outputs, see `ModelGraph.output_width`.
-        """
-
     # ---- parameters ------------------------------------------------------------------------------
 
     @property
@@ -192,30 +165,30 @@ class ModuleConfig(Section):
     @property
     @abstractmethod
     def rest_elements(self) -> elements.Elements:
-        """Elements of the parameters before and after the layers, but of the outputs."""
+        """Elements of the parameters before and after the layers, without what makes outputs."""
 
-    @abstractmethod
-    def end_elements(self, outputs: int) -> elements.Elements:
-        """Elements of the parameters that make the outputs, of this width; none if it is 0."""
-
-    def end_part(self, name: str) -> str:
-        """The part of the model that makes the outputs of a module with this name."""
-        return name
-
-    def linear_layers(self, name: str, outputs: int) -> Iterator[LinearLayer]:
-        """The linear layers of a module with this name and outputs of this width."""
+    def linear_layers(self, name: str) -> Iterator[LinearLayer]:
+        """The linear layers of a module with this name, without those that make its outputs."""
         yield from attention_layers(name, self.d_model, *self.attention_heads)
         yield from self.mlp_layers(name)
-        if outputs:
-            yield from self.end_layers(name, outputs)
 
     @abstractmethod
     def mlp_layers(self, name: str) -> Iterator[LinearLayer]:
         """Those of the MLPs and of the experts that all tokens have."""
 
-    @abstractmethod
-    def end_layers(self, name: str, outputs: int) -> Iterator[LinearLayer]:
-        """Those that make the outputs."""
+    # ---- the head of the vocabulary --------------------------------------------------------------
+
+    @property
+    def head_elements(self) -> elements.Elements:
+        """Elements of the head of the vocabulary, if the module has one that is no embedding."""
+        return elements.Elements()
+
+    def head_layers(self, name: str) -> Iterator[LinearLayer]:
+        """That head as a linear layer, if there is one."""
+        del name
+        yield from ()
+
+    # ---- plans -----------------------------------------------------------------------------------
 
     def requirements(self) -> tuple[PlanRequirement, ...]:
         """Sizes that a parallel plan of the module must divide."""
@@ -224,15 +197,6 @@ class ModuleConfig(Section):
             PlanRequirement("d_ff", self.d_ff, "tensor"),
             PlanRequirement("d_model", self.d_model, "fsdp"),
         )
-
-    def edge_requirements(self, target: str, width: int) -> tuple[PlanRequirement, ...]:
-        """Sizes that it must divide, too, if outputs are merged into rows of a module.
-
-        Args:
-            target: name of that module.
-            width: its `d_model`.
-        """
-        return ()
 
 
 def common_multiple(plans: Sequence[ParallelPlan], *axes: str) -> int:

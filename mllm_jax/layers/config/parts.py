@@ -32,6 +32,10 @@ class ConfigChoice:
         """All classes that are valid, by the value of that key."""
         raise NotImplementedError
 
+    def listed_classes(self) -> list[type[Section]]:
+        """The classes whose keys the section may have."""
+        return [*self.valid_classes().values()]
+
 
 class RopeScaling(Section):
     """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).

@@ -236,13 +236,17 @@ def compose_model(
 
 
 def _settings_of_part(release: Release, part: str, backbone: str) -> dict[str, Any]:
-    """Rules of one module, or of its connector."""
+    """Values of one module with its connector, or of its connector; none if it has none."""
     released, (name, _, end) = release.released_model, part.partition(".")
     if end == CONNECTOR and released.connector:
         return released.connector.config.model_dump(mode="json")
-    config = released.configs[release.module_name(name, backbone)]
-    values: dict[str, Any] = config.model_dump(mode="json")
-    return values[CONNECTOR] if end == CONNECTOR else values
+    module = release.module_name(name, backbone)
+    connector = released.connectors.get(module)
+    connector_values = connector.model_dump(mode="json") if connector else {}
+    if end == CONNECTOR:
+        return connector_values
+    values: dict[str, Any] = released.configs[module].model_dump(mode="json")
+    return values | ({CONNECTOR: connector_values} if connector else {})
 
 
 def list_differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
@@ -253,12 +257,8 @@ def list_differences(release: Release, model: ModelConfig, part: str) -> Iterato
     name, _, end = part.partition(".")
     if end not in ("", CONNECTOR):
         return
+    config = model.graph.connector(name) if end else model.modules[name]
     released = _settings_of_part(release, part, model.backbone)
-    values_here = model.modules[name].model_dump(mode="json")
-    if end:
-        values_here = values_here[CONNECTOR]
-    else:
-        released, values_here = ({**values, CONNECTOR: None} for values in (released, values_here))
-    for key, value in values_here.items():
+    for key, value in config.model_dump(mode="json").items():
         if key in released and released[key] != value:
             yield f"model.{model.key(part)}.{key}: {value}, released with {released[key]}"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
-from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.work.ends import end_flops, end_part
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 
 #: All parts train.
@@ -26,7 +26,7 @@ def module_work(config: ModelConfig, name: str) -> ModuleWork:
     module connectors are included.
     """
     parts = work_parts(config, name)
-    work = _layers_work(parts.layer, config.module(name))
+    work = _layers_work(parts.layer, config, name)
     return replace(work, linear=parts.start.linear + work.linear + parts.end.linear)
 
 
@@ -59,7 +59,7 @@ def model_flops(
 def _layers_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts) -> float:
     """FLOPs of a step in the layers of a module and before them."""
     parts, module = work_parts(config, name), config.buckets.get(name, name)
-    layers = _layers_work(parts.layer, config.module(name))
+    layers = _layers_work(parts.layer, config, name)
     start = parts.start.forward_flops(lengths) * (TRAINING_FACTOR if frozen.trains(module) else 1)
     if not _has_backward(config, name, frozen):
         return start + layers.forward_flops(lengths)
@@ -71,7 +71,7 @@ def _layers_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: Fr
 def _end_flops(config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts) -> float:
     """FLOPs of a step after the layers of a module."""
     parts, module = work_parts(config, name), config.buckets.get(name, name)
-    trained = _trained_share(frozen, config.module(name).end_part(module), parts.end_adapters)
+    trained = _trained_share(frozen, end_part(config.graph, module), parts.end_adapters)
     has_backward = _has_backward(config, name, frozen) or trained > 0
     return (1 + has_backward + trained) * parts.end.forward_flops(lengths)
 
@@ -124,7 +124,7 @@ def work_parts(config: ModelConfig, name: str) -> WorkParts:
     if adapters is None:
         return parts
     layer = 2 * sum(adapters.layer_elements(module).values()) / settings.stride
-    end = 2 * sum(adapters.end_elements(module).values()) / settings.reduction
+    end = 2 * sum(adapters.end_elements(module).values()) / config.reduction(name)
     return replace(
         parts,
         layer=replace(parts.layer, linear=parts.layer.linear + layer),
@@ -135,12 +135,8 @@ def work_parts(config: ModelConfig, name: str) -> WorkParts:
 
 
 def _parts_without_adapters(config: ModelConfig, name: str) -> WorkParts:
-    """The same without adapters.
-
-    The head of an objective reads one output of a sample, which counts for nothing beside layers.
-    """
+    """The same without adapters."""
     settings, stride = config.module(name), config.module(name).stride
-    outputs = config.graph.output_width(config.buckets.get(name, name))
     layer = _layer_work(
         settings.layer_flops / stride,
         4 * settings.heads * settings.head_dim / stride**2,
@@ -148,13 +144,13 @@ def _parts_without_adapters(config: ModelConfig, name: str) -> WorkParts:
         settings.bound_sizes,
         stride,
     )
-    stem, end = settings.stem_flops, settings.end_flops(outputs)
-    return WorkParts(ModuleWork(stem, 0), layer, ModuleWork(end, 0))
+    end = end_flops(config.graph, config.buckets.get(name, name))
+    return WorkParts(ModuleWork(settings.stem_flops, 0), layer, ModuleWork(end, 0))
 
 
-def _layers_work(layer: ModuleWork, settings: ModuleConfig) -> ModuleWork:
+def _layers_work(layer: ModuleWork, config: ModelConfig, name: str) -> ModuleWork:
     """Work of all layers; tiles of an image attend to themselves, so that it grows with them."""
-    work, tile = layer.times_layers(settings.layers), settings.tile_inputs
+    work, tile = layer.times_layers(config.module(name).layers), config.tile_inputs(name)
     if not tile:
         return work
     return ModuleWork(work.linear + work.attention(float(tile)) / tile, 0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from mllm_jax.layers.config.experts import expert_flops
 from mllm_jax.layers.config.module import ModuleConfig
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.work.ends import end_elements
 from mllm_jax.models.work.flops import work_parts
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile
 
@@ -25,13 +26,12 @@ def module_parameters(config: ModelConfig) -> dict[str, int]:
 def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
     module, settings, graph = config.buckets.get(name, name), config.module(name), config.graph
     parts, adapters = work_parts(config, name), config.adapters
-    ends = settings.end_elements(graph.output_width(module)) + graph.head_elements(module)
     heads, kv_heads, head_dim = settings.attention_heads
     return ModuleProfile(
         layers=settings.layers,
         width=settings.d_model,
         stride=settings.stride,
-        reduction=settings.reduction,
+        reduction=graph.reduction(module),
         features=settings.features,
         vocab=settings.vocab_size,
         blocks=settings.blocks,
@@ -46,7 +46,7 @@ def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
         ),
         end=ModulePart(parts.end, 8 * settings.d_model, parts.end_adapters),
         layer_parameters=dict(settings.layer_elements),
-        rest_parameters=dict(settings.rest_elements + ends),
+        rest_parameters=dict(settings.rest_elements + end_elements(graph, module)),
         period=settings.period,
         side_inputs=graph.layer_inputs(module),
         intermediate_outputs=len(graph.intermediate_layers(module)),

@@ -134,7 +134,7 @@ def _bucket_sizes(
     return {
         name: (
             rows * rows_per_row.get(name, 1),
-            modules[name].segment_ids.shape[-1] // model.encoder(name).reduction,
+            modules[name].segment_ids.shape[-1] // model.reduction(name),
         )
         for name in model.buckets
     }

@@ -12,33 +12,35 @@ from mllm_jax.hf_format.decoder_rules import DecoderRelease
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat, Values
 from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.layers.config.connector import ConnectorConfig
 
 from .config import DuoConfig
 
 DECODER = DecoderRelease("duo_text", DuoConfig, "DuoForCausalLM")
-_CONNECTOR = {"kind": "linear"}
+_CONNECTOR = ConnectorConfig(kind="linear")
 
 
 def _read_model(values: Values) -> ReleasedModel:
-    vision = read_siglip(values).model_dump() | {"connector": _CONNECTOR}
-    encoders = {"vision": SiglipConfig.model_validate(vision)}
-    placeholders = {"vision": values["image_token_id"]}
-    return ReleasedModel(read_text_decoder(values, "duo_text"), encoders, placeholders)
+    decoder, encoders = read_text_decoder(values, "duo_text"), {"vision": read_siglip(values)}
+    placeholders, connectors = {"vision": values["image_token_id"]}, {"vision": _CONNECTOR}
+    return ReleasedModel(decoder, encoders, placeholders, connectors)
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
     decoder, vision = model.require_pair("vision", SiglipConfig)
-    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, "projector")
+    connector = model.require_connector("vision")
+    projector = connector_rules(connector, vision.d_model, decoder.d_model, "projector")
     return {
         "decoder": decoder_rules(decoder, "text.model.", "text.lm_head."),
-        "vision": [*siglip_rules(vision, "vision."), *connector],
+        "vision": [*siglip_rules(vision, "vision."), *projector],
     }
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
     decoder, vision = model.require_pair("vision", SiglipConfig)
-    if vision.connector.kind != "linear" or vision.stack != 1:
-        raise PretrainedError(f"connector {vision.connector} is not supported; valid: linear")
+    connector = model.require_connector("vision")
+    if connector.kind != "linear" or connector.joined != 1:
+        raise PretrainedError(f"connector {connector} is not supported; valid: linear")
     return {
         "model_type": "duo",
         "image_token_id": model.placeholders["vision"],

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 
@@ -19,9 +20,10 @@ class PointsConfig(EncoderConfig):
     family: Literal["points"]
     norm_eps: float = Field(1e-5, gt=0)
 
-    def usual_row(self, media: int) -> int:
+    def usual_row(self, media: int, connector: ConnectorConfig) -> int:
         """Positions of so many clouds of a thousand points."""
-        return media * 1000 // self.reduction * self.reduction
+        reduction = self.reduction(connector)
+        return media * 1000 // reduction * reduction
 
     @property
     def stem_flops(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError, StoredTensor, open_tensors
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.hf_format.tensor_rules import check_tensors
-from mllm_jax.layers.config.encoder import ConnectorConfig
 from tests.models.pretrained.stored import ROOT, by_name, imported, tensors_of, written
 
 FOLDER = ROOT / "llava_onevision"
@@ -66,13 +66,14 @@ def test_the_released_one_is_ours() -> None:
     decoder, vision = parts(RELEASED)
     assert (decoder.family, decoder.layers, decoder.extra_tokens) == ("qwen2", 28, 1)
     assert (vision.layers, vision.grid, vision.final_norm) == (26, (27, 27), False)
-    assert vision.connector.activation == "gelu"
+    connector = FAMILY.read(RELEASED).connectors["vision"]
+    assert connector.activation == "gelu"
     assert vision.tiles is not None
     assert (vision.tiles.pixels, vision.tiles.most) == ((384, 384), 9)
     assert vision.tiles.pinpoints[0] == (384, 384)
     assert vision.tiles.pinpoints[6:8] == ((768, 384), (768, 768))
     assert vision.tiles.pinpoints[-1] == (2304, 2304)
-    assert vision.tile_inputs == 729
+    assert vision.tile_inputs(connector) == 729
 
 
 def test_what_is_left_out_is_the_default() -> None:
@@ -185,8 +186,10 @@ def test_what_is_not_supported_is_refused(changes: dict[str, Any], told: str) ->
     ids=str,
 )
 def test_what_cannot_be_released_is_refused(changes: dict[str, Any], told: str) -> None:
-    decoder, vision = parts(RELEASED)
-    changed = ReleasedModel(decoder, {"vision": vision.model_copy(update=changes)})
+    found = FAMILY.read(RELEASED)
+    changed = replace(
+        found, encoders={"vision": found.encoders["vision"].model_copy(update=changes)}
+    )
     with pytest.raises(PretrainedError, match=told):
         FAMILY.write_config(changed)
 
@@ -197,7 +200,7 @@ def test_what_is_only_of_the_whole_has_no_place_in_a_module_alone() -> None:
         write_decoder(decoder)
     alone = write_siglip(vision)
     assert read_siglip(alone).model_copy(update={"final_norm": False}) == vision.model_copy(
-        update={"tiles": None, "connector": ConnectorConfig()}
+        update={"tiles": None}
     )
 
 
@@ -213,4 +216,4 @@ def test_a_composition_of_other_modules_is_refused() -> None:
             FAMILY.write_config(wrong)
     plain = decoder.model_copy(update={"extra_tokens": 2})
     with pytest.raises(PretrainedError, match="extra_tokens 2 are not LLaVA-OneVision's"):
-        FAMILY.write_config(ReleasedModel(plain, {"vision": vision}))
+        FAMILY.write_config(replace(FAMILY.read(RELEASED), decoder=plain))

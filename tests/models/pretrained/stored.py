@@ -72,6 +72,7 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Tensor
     config = ModelConfig(
         decoder=found.decoder or NO_DECODER,
         encoders=dict(found.encoders),
+        edges=edges_of(found),
         dtype="float32",
         attention="reference",
         loss_chunk=8,
@@ -83,6 +84,14 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Tensor
         for name, tree in fresh.items()
     }
     return config, modules, rules
+
+
+def edges_of(found: ReleasedModel) -> Any:
+    """The edges into the decoder that have the connectors of a release."""
+    return [
+        {"source": name, "target": "decoder", "connector": connector.model_dump()}
+        for name, connector in found.connectors.items()
+    ]
 
 
 def _loaded(

@@ -19,7 +19,12 @@ VIT22B = SIGLIP.replace("siglip", "vit22b")
 def composition(file: str, *overrides: str) -> ReleasedModel:
     own = [f"data.processor={ROOT / 'configs/processors/llava'}"] if "llava.yaml" in file else []
     model = load_config(ROOT / file, [*own, *overrides]).model
-    return ReleasedModel(model.decoder, {own.released_name: own for own in model.encoders.values()})
+    names = {name: own.released_name for name, own in model.encoders.items()}
+    return ReleasedModel(
+        model.decoder,
+        {names[name]: own for name, own in model.encoders.items()},
+        connectors={names[name]: model.connector(name) for name in names},
+    )
 
 
 def test_what_a_newcomer_trains_first_has_one() -> None:

@@ -19,6 +19,7 @@ from mllm_jax.families.whisper.config import WhisperConfig
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
+from mllm_jax.layers.config.connector import ConnectorConfig
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import Release
@@ -192,7 +193,7 @@ def test_llavas_keys_that_are_left_out() -> None:
     assert isinstance(vision, ClipConfig)
     assert (vision.layers, vision.grid, vision.patch) == (23, (24, 24), (14, 14))
     assert (vision.activation, vision.class_token) == ("quick_gelu", "dropped")
-    assert vision.connector.activation == "gelu"
+    assert found.connectors["vision"].activation == "gelu"
     assert found.placeholders == {"vision": 32000}
 
 
@@ -251,19 +252,21 @@ def test_what_has_no_released_form_is_refused() -> None:
     found = composition("llava")
     vision = found.encoders["vision"]
     other = vision.model_copy(update={"patch": (4, 2)})
-    stacked = vision.model_copy(
-        update={"connector": vision.connector.model_copy(update={"hidden": 8})}
-    )
-    for encoders, told in (
+    changed: tuple[tuple[dict[str, Any], str], ...] = (
         (
-            {},
+            {"encoders": {}},
             r"llava is made of decoder .*, vision \(ClipConfig\); this model is made of decoder",
         ),
-        ({"vision": other}, "valid: squares"),
-        ({"vision": stacked}, "hidden 8 is not LLaVA's; valid: mlp, 1, 32"),
-    ):
+        ({"encoders": {"vision": other}}, "valid: squares"),
+        (
+            {"connectors": {"vision": ConnectorConfig(hidden=8)}},
+            "hidden 8 is not LLaVA's; valid: mlp, 1, 32",
+        ),
+        ({"connectors": {}}, "outputs of vision are not merged; valid: encoders with a connector"),
+    )
+    for changes, told in changed:
         with pytest.raises(PretrainedError, match=told):
-            release_formats()["llava"].config_for(replace(found, encoders=encoders))
+            release_formats()["llava"].config_for(replace(found, **changes))
     with pytest.raises(
         PretrainedError, match=r"qwen2 is made of decoder .*; this model is made of .*, vision"
     ):
@@ -293,7 +296,8 @@ def test_qwen2_audios_keys_that_are_left_out() -> None:
     audio, decoder = found.encoders["audio"], found.decoder
     assert isinstance(audio, WhisperConfig)
     assert (audio.layers, audio.d_model, audio.mels, audio.max_positions) == (32, 1280, 128, 1500)
-    assert (audio.reduction, audio.connector.kind, audio.lookahead) == (4, "average", 2)
+    connector = found.connectors["audio"]
+    assert (audio.reduction(connector), connector.kind, audio.lookahead) == (4, "average", 2)
     assert decoder is not None
     assert (decoder.family, decoder.d_model, decoder.vocab) == ("qwen2", 4096, 151936)
 
@@ -301,12 +305,9 @@ def test_qwen2_audios_keys_that_are_left_out() -> None:
 def test_what_qwen2_audio_is_not_is_refused() -> None:
     found = composition("qwen2_audio")
     audio = found.encoders["audio"]
-    stacked = audio.model_copy(
-        update={"connector": audio.connector.model_copy(update={"stack": 4})}
-    )
+    stacked = ConnectorConfig(kind="average", stack=4)
     family = release_formats()["qwen2_audio"]
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"audio": stacked}, "stack 4 and bias True is not Qwen2-Audio's; valid: average, 2"),
         ({"audio": audio.model_copy(update={"max_positions": None})}, "no released format"),
         ({"audio": audio.model_copy(update={"head_dim": 4})}, "4 heads of 4 in a width of 32"),
         ({"sound": audio}, "made of decoder .*, audio .*; this model is made of decoder .*, sound"),
@@ -314,6 +315,8 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
     for encoders, told in wrong:
         with pytest.raises(PretrainedError, match=told):
             family.config_for(replace(found, encoders=encoders))
+    with pytest.raises(PretrainedError, match="stack 4 and bias True is not Qwen2-Audio's; valid"):
+        family.config_for(replace(found, connectors={"audio": stacked}))
     for changes, told in (
         ({"activation_function": "relu"}, "activation_function: 'relu' is not supported"),
         ({"scale_embedding": True}, "scale_embedding: True is not supported; valid: False"),

@@ -60,7 +60,7 @@ def merged(batch: PackedBatch) -> PackedBatch:
     short, long = (batch.rows[name] for name in ("short", "long"))
     after = replace(long, segment_ids=np.where(long.segment_ids, long.segment_ids + 99, 0))
     rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, after)
-    reduction = model(buckets=False).encoders["vision"].reduction
+    reduction = model(buckets=False).reduction("vision")
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
     places = {name: np.divmod(batch.text_rows.merges[name], n) for name, n in outputs.items()}
     starts = {"short": 0, "long": outputs["short"]}
@@ -98,7 +98,7 @@ def emptied(batch: PackedBatch, bucket: str, rows: list[int], blank: float = 0.0
     """The batch without the media in some rows of a bucket, whose inputs are `blank`."""
     own, merged = jax.tree.map(np.copy, batch.rows[bucket]), batch.text_rows.merges[bucket]
     own.segment_ids[rows], own.inputs[rows] = 0, blank
-    outputs = BUDGETS[bucket] // model(buckets=True).encoders["vision"].reduction
+    outputs = BUDGETS[bucket] // model(buckets=True).reduction(bucket)
     gone = np.isin(merged // outputs, rows) & (merged >= 0)
     merges = {**batch.text_rows.merges, bucket: np.where(gone, -1, merged).astype(np.int32)}
     decoder = replace(batch.text_rows, merges=merges)

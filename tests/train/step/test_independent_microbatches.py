@@ -159,7 +159,7 @@ def thin(seed: int) -> PackedBatch:
     encoders, merges = {}, {}
     for name, index in batch.text_rows.merges.items():
         encoders[name] = jax.tree.map(wider, batch.rows[name])
-        outputs = MEDIA[name] // model().encoder(name).reduction
+        outputs = MEDIA[name] // model().reduction(name)
         row, offset = np.divmod(index, outputs)
         wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
         merges[name] = wide.astype(np.int32)

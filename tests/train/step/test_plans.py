@@ -193,5 +193,5 @@ def microbatch(model: ModelConfig, number: int, parts: int) -> PackedBatch:
     rows = range(number * size, (number + 1) * size)
     piece = select_rows(batch(model), dict.fromkeys(("decoder", *model.encoders), rows))
     for name, index in piece.text_rows.merges.items():
-        index[index >= 0] -= number * size * BUDGETS[name] // model.encoders[name].reduction
+        index[index >= 0] -= number * size * BUDGETS[name] // model.reduction(name)
     return piece

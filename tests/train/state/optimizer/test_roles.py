@@ -36,8 +36,9 @@ def forms() -> dict[str, ModelConfig]:
         made[name] = towers.model("llama", name)
     own = {"layers": 4, "extra_tokens": 1, "experts": SHARED}
     mixture = towers.model("qwen2_moe", "siglip", decoder_changes=own)
-    vision = mixture.encoders["media"].model_copy(update={"layers": 2, "deepstack": (1,)})
-    mixture = mixture.model_copy(update={"encoders": {"media": vision}})
+    values = mixture.model_dump()
+    values["encoders"]["media"] |= {"layers": 2, "deepstack": (1,)}
+    mixture = ModelConfig.model_validate(values)
     made["mixture"] = mixture
     made["adapters"] = mixture.with_adapters(("decoder.layers.*", "media.layers.*"), 4, 2.0)
     return made
