@@ -40,7 +40,12 @@ def lower_quartiles(
     run does not decide as it does for the minimum.
     """
     samples_of = time_samples(programs, repetitions)
-    return {name: sorted(seconds)[len(seconds) // 4] for name, seconds in samples_of.items()}
+    return {name: lower_quartile(seconds) for name, seconds in samples_of.items()}
+
+
+def lower_quartile(seconds: Sequence[float]) -> float:
+    """The value of which a quarter are less."""
+    return sorted(seconds)[len(seconds) // 4]
 
 
 def time_samples(

@@ -270,7 +270,15 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
+    help_text = (
+        "instead: seconds of every module on a slice of the CPU, on all of it and beside every "
+        "other, for plan --slices"
+    )
+    parser.add_argument("--slices", action="store_true", help=help_text)
+    help_text = (
+        "YAML file to write (default: hardware.yaml in the folder of the run); with --slices a "
+        "JSON file (default: slices.json)"
+    )
     parser.add_argument("--output", type=local_path, metavar="FILE", help=help_text)
 
 

@@ -218,6 +218,30 @@ def answer_calibration(result: Any, request: CommandRequest) -> CommandOutput:
     )
 
 
+def slices_file(request: CommandRequest) -> Path:
+    """The file for the costs of modules that share a device."""
+    return request.path_of("output") or request.run_folder / "slices.json"
+
+
+def slice_arguments(request: CommandRequest) -> Mapping[str, Any]:
+    """Arguments of `calibrate.slices.measure.calibrate_slices`."""
+    return {
+        "config": request.config,
+        "output": slices_file(request),
+        "notify": request.print_line,
+    }
+
+
+def answer_slices(result: Any, request: CommandRequest) -> CommandOutput:
+    """Seconds of every task, and predictions of what nothing was fitted to."""
+    file = slices_file(request)
+    return CommandOutput(
+        result.to_json() | {"file": str(file)},
+        [table_of(result.tasks), table_of(result.checks)],
+        [*result.notes, f"written: {file}"],
+    )
+
+
 # ---- compile -------------------------------------------------------------------------------------
 
 

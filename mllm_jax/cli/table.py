@@ -194,6 +194,14 @@ _ROWS = (
             one_thread=True,
             budgets=True,
         ),
+        {
+            "slices": CommandCall(
+                "mllm_jax.calibrate.slices.measure:calibrate_slices",
+                planning.slice_arguments,
+                planning.answer_slices,
+                budgets=True,
+            )
+        },
     ),
     Command(
         "plan",

@@ -1,5 +1,8 @@
 """Fits the costs of modules that share a device to measured times, and checks those left out.
 
+A measured time is that from the host's start of a task to its results; without the host's seconds,
+it is that of the device.
+
 =========  ======================================================================================
 fitted to  a task alone, all rows, on every quota measured: its speeds; fewer rows on the largest
            slice: its fixed seconds; the same phase of two modules side by side: interference
@@ -11,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from statistics import geometric_mean, mean
+from statistics import mean
 from typing import Any
 
 from scheduling.costs.hardware import HardwareError, HardwareLink
@@ -25,9 +27,14 @@ from scheduling.costs.slices import (
     SliceCosts,
     TaskWork,
 )
+from scheduling.costs.work import TRAINING_FACTOR
 
 #: The most of a task's least time that is taken for fixed; noise of short tasks would take more.
 MOST_FIXED = 0.9
+#: The least part of a time that is the device's, where the host takes longer to go on than it.
+LEAST_DEVICE = 0.05
+#: The least interference, below which it is noise.
+LEAST_FACTOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,20 +44,22 @@ class CountedTask:
     Attributes:
         flops, traffic: as of `TaskWork`.
         host_seconds: measured seconds in which the host starts it.
+        is_fused: whether it is a backward that is one program with its forward.
     """
 
     flops: float
     traffic: float
     host_seconds: float = 0.0
+    is_fused: bool = False
 
 
 @dataclass(frozen=True)
 class TimedTask:
-    """A task's measured seconds on the device.
+    """A task's measured seconds.
 
     Attributes:
         task: the task.
-        seconds: from its start to its results, without the host's seconds.
+        seconds: from the moment in which the host begins to start it to its results.
         beside: what ran at the same time on another slice, again and again; None: nothing.
     """
 
@@ -94,6 +103,11 @@ class MeasuredSlices:
     bandwidth: float
     slice_link: HardwareLink
     device_link: HardwareLink
+
+    def device_seconds(self, timed: TimedTask) -> float:
+        """The part of a time that is the device's."""
+        host = self.counts[timed.task.module, timed.task.phase].host_seconds
+        return max(timed.seconds - host, LEAST_DEVICE * timed.seconds)
 
 
 @dataclass(frozen=True)
@@ -145,15 +159,38 @@ def fit_slices(measured: MeasuredSlices) -> FittedSlices:
         slice_link=measured.slice_link,
         device_link=measured.device_link,
     )
-    costs = costs.model_copy(update={"pairs": tuple(_fit_pairs(costs, measured.times))})
+    costs = costs.model_copy(update={"pairs": tuple(_fit_pairs(costs, measured))})
     left_out = (timed for timed in measured.times if not _is_fitted(measured, timed))
-    return FittedSlices(costs, tuple(check_time(costs, timed) for timed in left_out))
+    checks = tuple(check_time(costs, timed) for timed in left_out)
+    return FittedSlices(_split_fused(costs, measured), checks)
+
+
+def _split_fused(costs: SliceCosts, measured: MeasuredSlices) -> SliceCosts:
+    """Costs in which a backward that is one program with its forward is a task for each.
+
+    A third is the forward's, as of the FLOPs.
+    """
+    modules = dict(costs.modules)
+    for (name, phase), counted in measured.counts.items():
+        if counted.is_fused:
+            both, of_module = costs.work(name, phase), costs.modules[name]
+            forward = 1 / TRAINING_FACTOR
+            parts = {"forward": _take_part(both, forward), phase: _take_part(both, 1 - forward)}
+            tasks = {**of_module.tasks, **parts}
+            modules[name] = of_module.model_copy(update={"tasks": tasks})
+    return costs.model_copy(update={"modules": modules})
+
+
+def _take_part(work: TaskWork, part: float) -> TaskWork:
+    names = "flops", "traffic", "fixed_seconds"
+    return work.model_copy(update={name: part * getattr(work, name) for name in names})
 
 
 def check_time(costs: SliceCosts, timed: TimedTask) -> CheckedTime:
     """The prediction of a time."""
     beside = () if timed.beside is None else (timed.beside,)
-    return CheckedTime(timed, costs.seconds(timed.task, beside))
+    seconds = costs.host_seconds(timed.task) + costs.seconds(timed.task, beside)
+    return CheckedTime(timed, seconds)
 
 
 def _is_fitted(measured: MeasuredSlices, timed: TimedTask) -> bool:
@@ -196,7 +233,7 @@ class _TaskFit:
         largest = self.largest_quota
         whole = self._by_quota[largest]
         ends = [
-            (timed.seconds - timed.task.rows * whole) / (1 - timed.task.rows)
+            (self._seconds(timed) - timed.task.rows * whole) / (1 - timed.task.rows)
             for timed in self._alone
             if timed.task.rows < 1 and timed.task.quota == largest
         ]
@@ -206,11 +243,14 @@ class _TaskFit:
     @property
     def _by_quota(self) -> dict[float, float]:
         """Seconds with all rows."""
-        found = {t.task.quota: t.seconds for t in self._alone if t.task.rows == 1}
+        found = {t.task.quota: self._seconds(t) for t in self._alone if t.task.rows == 1}
         if not found:
             name = f"{self.module} {self.phase}"
             raise HardwareError(f"{name} was not measured with all rows; valid: on a quota or more")
         return found
+
+    def _seconds(self, timed: TimedTask) -> float:
+        return self.measured.device_seconds(timed)
 
     @property
     def _alone(self) -> list[TimedTask]:
@@ -218,16 +258,20 @@ class _TaskFit:
         return [t for t in self.measured.times if t.beside is None and t.task[:2] == task]
 
 
-def _fit_pairs(costs: SliceCosts, times: Iterable[TimedTask]) -> Iterator[PairInterference]:
-    """Of every pair the geometric mean of what was measured over what costs say without it."""
+def _fit_pairs(costs: SliceCosts, measured: MeasuredSlices) -> Iterator[PairInterference]:
+    """Of every pair the measured seconds of the device over those that costs say without it.
 
-    def names(timed: TimedTask) -> tuple[str, str]:
-        assert timed.beside is not None
-        return timed.task.module, timed.beside.module
-
-    fitted = [t for t in times if t.beside is not None and t.beside.phase == t.task.phase]
-    for (module, beside), group in groupby(sorted(fitted, key=names), names):
-        factor = geometric_mean(t.seconds / check_time(costs, t).predicted for t in group)
+    Seconds of forwards and backwards are added, so that short tasks, whose times are noisy, count
+    for little.
+    """
+    sums: dict[tuple[str, str], list[float]] = {}
+    for timed in measured.times:
+        if timed.beside is not None and timed.beside.phase == timed.task.phase:
+            total = sums.setdefault((timed.task.module, timed.beside.module), [0.0, 0.0])
+            total[0] += measured.device_seconds(timed)
+            total[1] += costs.seconds(timed.task, [timed.beside])
+    for (module, beside), (seconds, predicted) in sums.items():
+        factor = max(seconds / predicted, LEAST_FACTOR)
         yield PairInterference(module=module, beside=beside, factor=factor)
 
 

@@ -1,0 +1,1 @@
+"""Costs of modules that share a device, measured on the machine at hand."""
