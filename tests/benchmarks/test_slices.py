@@ -23,7 +23,6 @@ from benchmarks.slices import DATA_PARALLEL, SERIAL, TimedSize, add_plan, kind_o
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import resolve_config
 from mllm_jax.runtime.exits import ExitCode
-from tests.configs import ROOT
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -35,10 +34,6 @@ def test_every_graph_has_every_size(model: str) -> None:
         positions = {name: config.data.budgets[name] for name in ("tokens", *config.model.buckets)}
         frames = {"audio": 2 * tokens} if "audio" in positions else {}
         assert positions == dict.fromkeys(positions, tokens) | frames
-
-
-def test_there_are_as_many_configurations_as_models() -> None:
-    assert {path.stem for path in (ROOT / "configs" / "slices").glob("*.yaml")} == {*MODELS}
 
 
 def test_modules_have_halves_in_every_way() -> None:

@@ -14,7 +14,7 @@ from mllm_jax.config.load import load_config
 from mllm_jax.train.trainer import train
 from tests.configs import ROOT
 
-#: What an evaluation of each graph measures; graphs without an entry are unknown here.
+#: What an evaluation of a graph measures; of others it may be anything.
 MEASURED = {
     "towers": {"recall_at_1"},
     "bound": {"recall_at_1"},
@@ -43,4 +43,4 @@ def test_a_graph_trains_and_is_evaluated(path: Path, tmp_path: Path) -> None:
     ]
     summary = train(load_config(path, changes), Console(quiet=True))
     assert math.isfinite(summary["loss"])
-    assert {*summary} >= MEASURED[path.stem]
+    assert {*summary} >= MEASURED.get(path.stem, set())
