@@ -89,17 +89,17 @@ def bench_slices(
     use_cpu_only()
     folder, rows = config.run.path, list[dict[str, Any]]()
     prepare_folder(folder)
-    hardware = load_hardware(config.schedule.hardware or "h100")
+    sized = [TimedSize.from_size(size) for size in sizes]
+    if calibrations is not None:  # everything is predicted before anything is timed
+        hardware = load_hardware(config.schedule.hardware or "h100")
+        sized = [add_plan(timed, calibrations, hardware, folder) for timed in sized]
     end = time.monotonic() + LIMIT_SECONDS
     with SliceBench(folder, print_line) as bench:
-        for number, size in enumerate(sizes):
+        for number, timed in enumerate(sized):
             if time.monotonic() > end:
                 left = ", ".join(map(str, sizes[number:]))
                 print_line(f"{LIMIT_SECONDS // 60} minutes are over; left out: {left}")
                 break
-            timed = TimedSize.from_size(size)
-            if calibrations is not None:
-                timed = add_plan(timed, calibrations, hardware, folder)
             rows.append(bench.time_size(timed))
     return rows
 
