@@ -136,7 +136,7 @@ _ALL = (
                 "calibrations",
                 "path",
                 "FOLDER",
-                "files MODEL-WIDTH-TOKENS.json of `calibrate --slices`, by which to plan",
+                "calibrations by which to plan; those that are missing are measured",
             ),
         ),
         without="all sizes, without plans",

@@ -30,13 +30,13 @@ from benchmarks.slice_models import (
 )
 from benchmarks.slice_worker import DEVICES
 from benchmarks.turns import TurnWorker
+from mllm_jax.calibrate.slices.measure import calibrate_slices
 from mllm_jax.config.hardware import load_hardware, read_slice_costs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.plan.groups.planner import GroupPlanner
 from mllm_jax.plan.groups.report import plan_groups
 from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
-from scheduling.costs.hardware import Hardware
 
 PrintLine = Callable[[str], None]
 
@@ -65,7 +65,8 @@ def bench_slices(
         config: says the folder, in which planned configurations are written, and the platform.
         models, widths, sequences: some of `MODELS`, `WIDTHS` and `SEQUENCES`.
         calibrations: folder with a file `MODEL-WIDTH-TOKENS.json` of `calibrate --slices` for each
-            size; of sizes without one there is no plan.
+            size; those that are missing are measured before, which counts for no time. None: there
+            are no plans.
 
     Returns:
         A row a size, least first: `model`, `width`, `tokens`; minima over turns as
@@ -91,8 +92,7 @@ def bench_slices(
     prepare_folder(folder)
     sized = [TimedSize.from_size(size) for size in sizes]
     if calibrations is not None:  # everything is predicted before anything is timed
-        hardware = load_hardware(config.schedule.hardware or "h100")
-        sized = [add_plan(timed, calibrations, hardware, folder) for timed in sized]
+        sized = [add_plan(timed, calibrations, config, print_line) for timed in sized]
     end = time.monotonic() + LIMIT_SECONDS
     with SliceBench(folder, print_line) as bench:
         for number, timed in enumerate(sized):
@@ -278,19 +278,21 @@ def on_cores(count: int) -> Iterator[None]:
 # ---- plans ---------------------------------------------------------------------------------------
 
 
-def add_plan(timed: TimedSize, calibrations: Path, hardware: Hardware, folder: Path) -> TimedSize:
-    """The size with the plan of its calibration; as it is if there is none.
+def add_plan(
+    timed: TimedSize, calibrations: Path, config: ExperimentConfig, print_line: PrintLine
+) -> TimedSize:
+    """The size with the plan of its calibration, which is measured if there is none.
 
     Args:
-        calibrations: as of `bench_slices`.
-        hardware: description from which the planner counts work.
-        folder: folder of the planned configuration.
+        calibrations, config, print_line: as of `bench_slices`.
     """
-    size = timed.size
+    size, serial = timed.size, timed.variants[SERIAL]
     name = f"{size.model}-{size.width}-{size.tokens}"
     costs = calibrations / f"{name}.json"
     if not costs.exists():
-        return timed
-    planner = GroupPlanner(timed.variants[SERIAL], hardware, read_slice_costs(costs))
-    found = plan_groups(planner, str(costs), folder / f"{name}.yaml", time.perf_counter)
+        print_line(f"{size}: measuring modules and pairs")
+        calibrate_slices(serial, costs, print_line)
+    hardware = load_hardware(config.schedule.hardware or "h100")
+    planner = GroupPlanner(serial, hardware, read_slice_costs(costs))
+    found = plan_groups(planner, str(costs), config.run.path / f"{name}.yaml", time.perf_counter)
     return timed.with_plan(load_config(found.file), found.chosen.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import launch
+from benchmarks import slices
 from benchmarks.slice_models import (
     LAYERS,
     MODELS,
@@ -20,9 +22,14 @@ from benchmarks.slice_models import (
     pair_halves,
 )
 from benchmarks.slices import DATA_PARALLEL, SERIAL, TimedSize, add_plan, kind_of
-from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.load import resolve_config
+from mllm_jax.config.load import ExperimentConfig, load_config, resolve_config
 from mllm_jax.runtime.exits import ExitCode
+from tests.configs import ROOT
+from tests.plan.test_groups import measured
+
+CONFIG = ROOT / "configs" / "slices" / "towers.yaml"
+#: Variants without groups.
+SINGLE = {SERIAL, DATA_PARALLEL}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -87,9 +94,25 @@ def test_a_plan_that_is_measured_already_is_not_measured_again() -> None:
     assert (planned.planned, planned.predicted) == ("halves decoder | image", 0.5)
 
 
-def test_a_size_without_a_calibration_has_no_plan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gain", [0.0, 1.0])
+def test_a_size_is_planned_by_its_calibration(
+    gain: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules that gain nothing by a second core have halves, others all cores one by one."""
     timed = TimedSize.from_size(ModelSize("towers", 64, 64))
-    assert add_plan(timed, tmp_path, load_hardware("h100"), tmp_path) is timed
+    config = load_config(CONFIG, [f"run.directory={tmp_path / 'runs'}"])
+
+    def calibrate(config: ExperimentConfig, output: Path, notify: Any) -> None:
+        output.parent.mkdir(exist_ok=True)
+        costs = measured(gain).model_dump(mode="json")
+        output.write_text(json.dumps({"costs": costs}))
+
+    monkeypatch.setattr(slices, "calibrate_slices", calibrate)
+    for _ in range(2):
+        planned = add_plan(timed, tmp_path / "costs", config, lambda line: None)
+        assert planned.planned in ({"halves decoder | image"} if gain == 0 else SINGLE)
+        assert planned.predicted is not None
+        monkeypatch.delattr(slices, "calibrate_slices", raising=False)
 
 
 @pytest.mark.parametrize(
