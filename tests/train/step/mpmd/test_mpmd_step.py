@@ -8,12 +8,14 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, leaf_errors, relative_error
 from mllm_jax.config.load import LambConfig, TrainConfig
+from mllm_jax.config.sections import GuardConfig
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.lamb import trust_ratios
@@ -162,7 +164,8 @@ def test_a_step_is_few_programs(objective: str, frozen: bool, count: int) -> Non
     images = tuple(part for part in own.parts if part.startswith("image"))
     parts = FrozenParameters(images if frozen else ())
     devices = {"decoder": (0,), "image": (1,)}
-    step = build_mpmd_step(own, TOWERS, devices, parts, train=TRAIN)
+    train = TRAIN.model_copy(update={"guard": GuardConfig(skip=1)})
+    step = build_mpmd_step(own, TOWERS, devices, parts, train=train)
     rows = local_rows(step, 2)
     read = synthetic_batch(own, 2, 16, {"image": 16}, seed=0)
     batch = place_microbatches([select_rows(read, rows)], step)
@@ -175,8 +178,14 @@ def test_a_step_is_few_programs(objective: str, frozen: bool, count: int) -> Non
         after, _ = jax.block_until_ready(step.update(after, batch))
     assert not programs
     assert int(after["step"]) == 2
-    errors = leaf_errors(kept, jax.tree.map(np.asarray, after["params"]["image"]))
-    assert (max(errors.values()) == 0) == frozen
+    images = jax.tree.map(np.asarray, after["params"]["image"])
+    assert (max(leaf_errors(kept, images).values()) == 0) == frozen
+    # What one group cannot learn from is left out by all.
+    bad = jax.tree.map(lambda x: x * jnp.nan, after["params"]["decoder"])
+    skipped, _ = step.update(after | {"params": after["params"] | {"decoder": bad}}, batch)
+    assert int(skipped["step"]) == 2
+    left = jax.tree.map(np.asarray, skipped["params"]["image"])
+    assert max(leaf_errors(images, left).values()) == 0
 
 
 @contextmanager
