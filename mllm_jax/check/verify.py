@@ -290,18 +290,19 @@ def _run_gradients(
     ) -> tuple[np.ndarray, Any]:
         batch = first_batch if microbatches is None else placed_batch(microbatches)
         placed = jax.tree.map(
-            lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
+            lambda x, like: jax.make_array_from_callback(
+                x.shape, like.sharding, x.__getitem__, dtype=x.dtype
+            ),
             jax.tree.map(np.asarray, step.form.to_stored(params)),
             step.abstract_state["params"],
         )
         # Accelerators multiply float32 in fewer bits by default.
         with jax.default_matmul_precision("highest"):
             grads, loss = compute(placed, batch)
-        grads = jax.tree.map(gather_to_host, grads)
+        collect = np.asarray if all_rows else gather_to_host
+        grads = jax.tree.map(collect, grads)
         canonical = jax.tree.map(np.asarray, step.form.to_canonical(grads))
-        return gather_to_host(loss), {
-            name: canonical[name] for name in model.modules if name in canonical
-        }
+        return collect(loss), {name: canonical[name] for name in model.modules if name in canonical}
 
     return run
 

@@ -212,6 +212,14 @@ class RunConfig(Section):
 Asked = Literal["flags", "gather", "scatter", "tensor"]
 
 
+def _refuse_streams(quota: object) -> object:
+    """Refuse modules that share a GPU without quotas, on streams of one program."""
+    if quota == "none":
+        reason = "modules of one program do not run on streams of a GPU"
+        raise ValueError(f"{reason}; valid: above 0 and below 1, or null for whole devices")
+    return quota
+
+
 class DeviceGroupConfig(Section):
     """Modules that have devices, or slices of devices, of their own.
 
@@ -228,7 +236,7 @@ class DeviceGroupConfig(Section):
 
     modules: tuple[str, ...] = Field(min_length=1)
     devices: tuple[int, int] | None = None
-    quota: float | None = Field(None, gt=0, lt=1)
+    quota: Annotated[float | None, BeforeValidator(_refuse_streams)] = Field(None, gt=0, lt=1)
     memory: float | None = Field(None, gt=0, lt=1)
 
 

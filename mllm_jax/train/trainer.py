@@ -340,7 +340,8 @@ class Trainer(StepRunner):
         with self.phase("save", step):
             guard.check_state(step, self.state)
             progress = progress_of_all(self.progress)
-            self.components.checkpoints.save_state(self.state, progress, guard.sane, last=is_last)
+            saved = self.experiment.step.to_saved(self.state)
+            self.components.checkpoints.save_state(saved, progress, guard.sane, last=is_last)
 
     def evaluate_state(
         self, stopping: Callable[[], bool] = lambda: False

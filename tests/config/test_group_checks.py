@@ -53,8 +53,8 @@ def test_ranges_of_devices_are_numbered_as_they_are() -> None:
 
 def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
     text = {**HALVES["text"], "quota": 0.75, "memory": 0.6}
-    section = config(**parallel({"text": text, "media": MEDIA_QUARTER}, platform="gpu")).parallel
-    assert section.jax_devices == 2
+    changes = parallel({"text": text, "media": MEDIA_QUARTER}, platform="gpu")
+    assert config(**changes).parallel.jax_devices == 2
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,10 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
                 platform="gpu",
             ),
             ["groups.text.quota: 0.625 is no whole number of percents", "valid: 0.62 or 0.63"],
+        ),
+        (
+            parallel(changed(HALVES, "text", quota="none"), platform="gpu"),
+            ['groups.text.quota: "none" is refused: modules of one program do not run on streams'],
         ),
         (
             parallel(changed(HALVES, "text", memory=0.75), platform="gpu"),

@@ -25,7 +25,8 @@ class SynchronizedProgram:
 
     Args:
         name: name of the program, for messages.
-        program: the jitted function.
+        program: the jitted function, or one that starts several: these compile as they are started,
+            on all processes in the same order.
         precompiled: programs that were compiled ahead of time, among which it may be.
     """
 
@@ -54,7 +55,8 @@ class SynchronizedProgram:
         Raises:
             AgreementError: as of `_prepare_program`.
         """
-        if current_peers().count > 1 or self._precompiled is not None:
+        is_one = hasattr(self._program, "lower")
+        if (current_peers().count > 1 and is_one) or self._precompiled is not None:
             return self.prepare(*arguments)(*arguments)
         signature = _shape_signature(arguments)
         if signature in self._ready:

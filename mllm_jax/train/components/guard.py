@@ -27,6 +27,7 @@ from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
+from mllm_jax.train.step.batch_placement import gather_to_host
 from sharding.mesh import group_by_mesh
 
 logger = logging.getLogger(__name__)
@@ -197,7 +198,7 @@ def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
     everywhere = NamedSharding(layout.mesh, PartitionSpec())
     flags = _finite_program(everywhere)(list(leaves))
     with waiting_for_peers("the look at a state"):
-        return np.asarray(flags.addressable_data(0))
+        return gather_to_host(flags)
 
 
 @cache

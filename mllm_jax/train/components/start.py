@@ -106,7 +106,7 @@ def restore_or_init(
 
     if config.checkpoint.enabled:
         restored = checkpoints.restore_latest(
-            experiment.step.abstract_state, from_step, accept, memory, remote
+            experiment.step.saved_shapes, from_step, accept, memory, remote
         )
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
@@ -118,7 +118,7 @@ def restore_or_init(
         log_config_changes(restored.config, config.model_dump(mode="json"))
         warn_of_passed_trace(config, progress.step)
         console.print(_describe_resumption(config, progress.step), soft_wrap=True)
-    return restored.state, progress
+    return experiment.step.from_saved(restored.state), progress
 
 
 def warn_of_passed_trace(config: ExperimentConfig, step: int) -> None:

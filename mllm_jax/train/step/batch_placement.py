@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.batch import PackedBatch
 from mllm_jax.models.module_rows import ModuleRows
@@ -79,9 +79,7 @@ def place_batch(
     every = [*microbatches, *next_microbatches]
     views, view = program.views, program.grid.backbone
     mesh = step.mesh_of(program.model.backbone)
-    rows = NamedSharding(mesh, PartitionSpec(view.batch_axes or None))
-    local = len(every[0].text_rows.inputs)
-    total = _total_rows(rows, view.degree_of(view.batch_axes), local)
+    total = _count_rows(step, every[0])
     ragged = is_ragged(mesh, view.position_axes)
     placed_tables = tables or program.placed_schedule
     encoders, independent = dict[str, ModuleRows](), dict[str, int]()
@@ -106,7 +104,7 @@ def place_batch(
     layout: Any = step.batch_layouts(StepBatch(stacked, shapes))
     is_usual = placed_tables.arrays is program.placed_schedule.arrays
     batch = StepBatch(
-        _place_rows(step, placed_tables.assignments, layout.rows, stacked),
+        _place_rows(step, placed_tables.assignments, layout.rows, stacked, total),
         {name: built.place_arrays(layout.routes[name]) for name, built in routes.items()},
         schedule=step.schedule if is_usual else step.place_schedule(placed_tables),
     )
@@ -161,17 +159,34 @@ def _place_rows(
     assignments: Mapping[str, StageAssignment],
     layouts: Mapping[str, ModuleRows],
     modules: Mapping[str, ModuleRows],
+    rows: int,
 ) -> dict[str, ModuleRows]:
-    """The modules' rows on the devices; rows of encoders with stages lie on these."""
+    """The modules' rows on the devices; rows of encoders with stages lie on these.
+
+    Args:
+        rows: rows of the backbone's microbatches in all processes.
+    """
 
     def place_rows(name: str) -> ModuleRows:
-        put: Any = jax.make_array_from_process_local_data
+        put: Any = partial(_place_local_rows, rows)
         if name in assignments:
             put = partial(_place_by_slot, step, assignments[name])
-        rows: ModuleRows = jax.tree.map(put, layouts[name], modules[name])
-        return rows
+        placed: ModuleRows = jax.tree.map(put, layouts[name], modules[name])
+        return placed
 
     return {name: place_rows(name) for name in modules}
+
+
+def _place_local_rows(rows: int, layout: NamedSharding, x: np.ndarray) -> jax.Array:
+    """Local rows `[microbatches, rows, ...]` as an array with the rows of all processes.
+
+    Args:
+        rows: number of all rows, where this process has none of the devices.
+    """
+    if layout.addressable_devices:
+        return jax.make_array_from_process_local_data(layout, x)
+    shape = (x.shape[0], rows, *x.shape[2:])
+    return jax.make_array_from_single_device_arrays(shape, layout, [], dtype=x.dtype)
 
 
 def abstract_batch(
@@ -275,6 +290,19 @@ def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
     return local * degree // len(_addressable_rows(rows, degree))
 
 
+def _count_rows(step: Step, batch: PackedBatch) -> int:
+    """Rows of the backbone's microbatches in all processes.
+
+    The rows of this process tell: the backbone's, or those of a module whose devices it has.
+    """
+    for name, view in step.program.grid.views.items():
+        layout = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
+        if layout.addressable_devices:
+            local = len(batch.rows[name].segment_ids)
+            return _total_rows(layout, view.degree_of(view.batch_axes), local)
+    raise ValueError(f"process {jax.process_index()} has no device of any module")
+
+
 def local_rows(step: Step, rows: int) -> dict[str, list[int]]:
     """Rows of a batch of `rows` rows that this process must read, by module."""
     return process_rows(step, rows)[jax.process_index()]
@@ -348,11 +376,34 @@ def select_rows(batch: PackedBatch, rows: Mapping[str, Sequence[int]]) -> Packed
 
 
 def gather_to_host(array: jax.Array) -> np.ndarray:
-    """All of a global array, on every process."""
-    if array.is_fully_addressable:
+    """All of an array, on every process.
+
+    All processes must ask for it, also those with none of its devices.
+    """
+    if jax.process_count() == 1:
         return np.asarray(array)
+    assert isinstance(array.sharding, NamedSharding)
+    mesh = array.sharding.mesh
+    assert isinstance(mesh, Mesh)
+    holders = {device.process_index for device in mesh.devices.flat}
     with current_peers().watching_collective("an array is collected"):
+        if len(holders) < jax.process_count():
+            return _send_to_all(array, mesh, min(holders))
+        if array.is_fully_replicated:
+            return np.asarray(array.addressable_data(0))
         return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def _send_to_all(array: jax.Array, mesh: Mesh, source: int) -> np.ndarray:
+    """All of an array on `mesh`, on every process, of which some have none of its devices.
+
+    Args:
+        source: number of a process that has some.
+    """
+    whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
+    is_source = jax.process_index() == source
+    own = np.asarray(whole.addressable_data(0)) if is_source else np.zeros(array.shape, array.dtype)
+    return np.asarray(multihost_utils.broadcast_one_to_all(own, is_source=is_source))
 
 
 def _addressable_rows(sharding: NamedSharding, rows: int) -> list[int]:

@@ -99,7 +99,9 @@ class BucketRoutes:
         """The arrays on the devices."""
         return RouteArrays(
             **{
-                name: jax.make_array_from_callback(shape, getattr(layouts, name), part)
+                name: jax.make_array_from_callback(
+                    shape, getattr(layouts, name), part, dtype=np.int32
+                )
                 for name, (shape, part) in self.arrays.items()
             }
         )

@@ -84,6 +84,19 @@ class Step(ABC):
         """Shapes, types and layouts of the state."""
 
     @property
+    def saved_shapes(self) -> State:
+        """`abstract_state` as checkpoints take it, see `to_saved`."""
+        return self.abstract_state
+
+    def to_saved(self, state: State) -> State:
+        """The state as checkpoints take it: every process has a part of each array."""
+        return state
+
+    def from_saved(self, state: State) -> State:
+        """The inverse of `to_saved`."""
+        return state
+
+    @property
     @abstractmethod
     def devices(self) -> list[jax.Device]:
         """The devices, in the order of the grid."""

@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.model import Outputs
 from mllm_jax.train.step.gradient_program import Batch, with_aux
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.program import MpmdProgram, pick_microbatch, positions_spec
 from mllm_jax.train.step.mpmd.sums import (
     GradientSums,
@@ -125,6 +126,7 @@ class BackboneTasks:
         merged = program.model.graph.merged
         self.merged = {n for n in program.remote if program.model.buckets[n] in merged}
         self._waiting = self._model.step_objectives
+        self._count = len(batch.rows[program.model.backbone].inputs)
 
     @property
     def _axes(self) -> Axes:
@@ -235,23 +237,26 @@ class FusedBackbone(BackboneTasks):
 
     @cached_property
     def _program_of_one(self) -> Callable[..., Any]:
-        return jax.jit(self._map(self._run, self._sums.stacked), donate_argnums=3)
+        return self._compile(self._run, self._sums.stacked, donated=(3,))
 
     @cached_property
     def _last_program(self) -> Callable[..., Any]:
-        return jax.jit(self._map(self._run_last, self._sums.specs))
+        return self._compile(self._run_last, self._sums.specs)
 
-    def _map(self, body: Callable[..., Any], out_spec: Any) -> Callable[..., Any]:
+    def _compile(
+        self, body: Callable[..., Any], out_spec: Any, donated: tuple[int, ...] = ()
+    ) -> Callable[..., Any]:
+        out_specs = out_spec, self._loss_specs, self._positions
+
         def run(*arguments: Any) -> Any:
             losses = None if arguments[-1] is None else self._loss_specs
             positions, stacked = self._positions, self._sums.stacked
             in_specs = self._specs, _SCALAR, positions, stacked, losses
-            out_specs = out_spec, self._loss_specs, positions
             return shard_map(body, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs)(
                 *arguments
             )
 
-        return run
+        return compile_on(self._mesh, run, out_specs, donated=donated)
 
     def _run(
         self,

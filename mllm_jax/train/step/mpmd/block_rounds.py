@@ -1,8 +1,8 @@
 """Which blocks of an array go from which device to which, in rounds.
 
 Shards of both sides are cut into blocks of one shape, so that each block lies in one shard of a
-side. In a round a device sends one block at most and receives one at most: a permutation. Here
-`[4]` on two devices goes to three, each of which gets all of it::
+side. In a round a device sends one block at most and receives one at most: a permutation, in which
+a device may keep what it has. Here `[4]` on two devices goes to three, each of which gets all::
 
     source   0: [a b]   1: [c d]
     target   2, 3, 4: [a b c d]
@@ -91,7 +91,7 @@ def _fill_rounds(
             if target in moves or not free:
                 left.append((target, write, holders))
                 continue
-            source, read = free[0]
+            source, read = next((holder for holder in free if holder[0] == target), free[0])
             sources.add(source)
             moves[target] = BlockMove(source, target, read, write)
         yield tuple(moves.values())

@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.train.step.gradient_program import Batch, microbatches_spec
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.transfer import transfer_arrays
 from sharding.collectives import vary
@@ -71,6 +72,6 @@ class RemoteForward:
             return vary(outputs, view.all_axes)
 
         in_specs = program.form.specs[module], program.layout.rows[bucket]
-        return jax.jit(
-            shard_map(encode, mesh=mesh, in_specs=in_specs, out_specs=microbatches_spec(view))
-        )
+        out_specs = microbatches_spec(view)
+        mapped = shard_map(encode, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+        return compile_on(mesh, mapped, out_specs)

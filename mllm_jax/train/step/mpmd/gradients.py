@@ -29,7 +29,7 @@ from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.split_gradient import Arguments, SavedForward
 from mllm_jax.train.step.mpmd.state import TreeChange
 from mllm_jax.train.step.mpmd.sums import GradientSums, OtherSums, SummedGradients, Total
-from mllm_jax.train.step.mpmd.transfer import transfer_arrays
+from mllm_jax.train.step.mpmd.transfer import place_values, transfer_arrays
 from mllm_jax.train.step.mpmd.waiting import DecodedOutputs, WaitingBackbone
 from scheduling.schedules.modules.schedule import L
 from scheduling.schedules.task_kinds import B, F
@@ -104,8 +104,8 @@ class MpmdGradients:
         self.head_layouts = named_shardings(meshes[0], program.head_specs)
         #: By group, the numbers of microbatches on its devices.
         self.numbers = [
-            jax.device_put(
-                [np.int32(n) for n in range(count)], NamedSharding(mesh, PartitionSpec())
+            place_values(
+                [np.array(n, np.int32) for n in range(count)], NamedSharding(mesh, PartitionSpec())
             )
             for mesh in meshes
         ]

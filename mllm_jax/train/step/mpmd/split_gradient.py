@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh, PartitionSpec
 
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.sums import (
     GradientSums,
     OtherSums,
@@ -147,32 +148,35 @@ class SplitGradient:
     def _forward(self) -> Callable[..., Any]:
         assert self._types is not None
         out_specs = (*self._output_specs, self._types.specs)
-        return jax.jit(
-            shard_map(
-                self._run_forward, mesh=self._mesh, in_specs=(self._specs,), out_specs=out_specs
-            )
+        mapped = shard_map(
+            self._run_forward, mesh=self._mesh, in_specs=(self._specs,), out_specs=out_specs
         )
+        return compile_on(self._mesh, mapped, out_specs)
 
     @cached_property
     def _backward(self) -> Callable[..., Any]:
         assert self._sums is not None
         stacked = self._sums.stacked
-        mapped = self._map_backward(self._run_backward, stacked, (stacked,))
-        return jax.jit(mapped, donate_argnums=3)
+        return self._compile_backward(self._run_backward, stacked, (stacked,), donated=(3,))
 
     @cached_property
     def _last_backward(self) -> Callable[..., Any]:
         assert self._sums is not None
         in_specs = self._sums.stacked, self._sums.other_specs
-        return jax.jit(self._map_backward(self._run_last_backward, self._sums.specs, in_specs))
+        return self._compile_backward(self._run_last_backward, self._sums.specs, in_specs)
 
-    def _map_backward(
-        self, body: Callable[..., Any], out_spec: Any, in_specs: tuple[Any, ...]
+    def _compile_backward(
+        self,
+        body: Callable[..., Any],
+        out_spec: Any,
+        in_specs: tuple[Any, ...],
+        donated: tuple[int, ...] = (),
     ) -> Callable[..., Any]:
         assert self._types is not None
         specs = self._specs, self._types.specs, self._output_specs[0], *in_specs
         out_specs = out_spec, self._specs.inputs
-        return shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=out_specs)
+        mapped = shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=out_specs)
+        return compile_on(self._mesh, mapped, out_specs, donated=donated)
 
     def _run_forward(self, arguments: Arguments) -> tuple[Any, Any, tuple[jax.Array, ...]]:
         here = self._vary_parameters(arguments)

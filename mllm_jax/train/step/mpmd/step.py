@@ -25,14 +25,17 @@ from mllm_jax.models.module import init_parameters
 from mllm_jax.train.state.lamb import join_trust_ratios, with_trust_ratios
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.forward import RemoteForward
 from mllm_jax.train.step.mpmd.gradients import MpmdGradients, StepGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
+from mllm_jax.train.step.mpmd.spread import shardings_of, spread_shapes
 from mllm_jax.train.step.mpmd.state import GroupStates, ModuleTrees
 from mllm_jax.train.step.mpmd.sums import GradientSums
-from mllm_jax.train.step.mpmd.transfer import transfer_arrays
+from mllm_jax.train.step.mpmd.transfer import share_arrays, transfer_arrays
 from mllm_jax.train.step.mpmd.update import GroupUpdate, UpdateScalars
 from mllm_jax.train.step.step import State, Step
+from sharding.plan import PlanError
 
 
 class MpmdStep(Step):
@@ -94,16 +97,27 @@ class MpmdStep(Step):
         return self._init(lambda key: without_released(model, init_parameters(model, key)), key)
 
     def _init(self, make: Callable[[jax.Array], Params], key: jax.Array) -> State:
-        states = [
-            update.init(make)(jax.device_put(key, layout))
-            for update, layout in zip(self._updates, self._scalars, strict=True)
-        ]
-        return self._trees.join(states)
+        return self._trees.join([update.init(make)(key) for update in self._updates])
 
     @cached_property
     def abstract_state(self) -> State:
         """Shapes, types and layouts of the state."""
         return self._trees.join([update.abstract_state for update in self._updates])
+
+    @property
+    def saved_shapes(self) -> State:
+        """See `Step.saved_shapes`."""
+        return spread_shapes(self.abstract_state, self.meshes)
+
+    def to_saved(self, state: State) -> State:
+        """See `Step.to_saved`."""
+        saved: State = transfer_arrays(state, shardings_of(self.saved_shapes))
+        return saved
+
+    def from_saved(self, state: State) -> State:
+        """See `Step.from_saved`."""
+        own: State = transfer_arrays(state, shardings_of(self.abstract_state))
+        return own
 
     @property
     def forward_specs(self) -> Any:
@@ -116,7 +130,12 @@ class MpmdStep(Step):
         return self.program.modules_of(0)
 
     def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
-        """See `Step.forward_inputs`."""
+        """See `Step.forward_inputs`.
+
+        Raises:
+            PlanError: some process has none of the devices of the backbone.
+        """
+        check_measurable(self.mesh_of(self.program.model.backbone))
         return self._remote_forward(params, batch)
 
     @cached_property
@@ -128,7 +147,8 @@ class MpmdStep(Step):
         losses, summed = self._differentiate(params, batch)
         by_module = {n: tree for each in summed.values() for n, tree in each.gradients.items()}
         names = [name for name in self.program.model.modules if name in by_module]
-        return {name: by_module[name] for name in names}, losses.loss
+        loss: jax.Array = share_arrays(losses.loss, self.meshes)
+        return {name: by_module[name] for name in names}, loss
 
     def update(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
         """The state after a step, and `events.StepEnded.results`; the old state is taken."""
@@ -153,7 +173,8 @@ class MpmdStep(Step):
         ratios = self._join_ratios([each.trust_ratios for each in told])
         if ratios is not None:
             joined["optimizer"] = with_trust_ratios(joined["optimizer"], ratios)
-        return joined, results | told[0]._asdict() | {"trust_ratios": ratios}
+        results |= told[0]._asdict() | {"trust_ratios": ratios}
+        return joined, share_arrays(results, self.meshes)
 
     def _join_ratios(self, ratios: list[Any]) -> dict[str, jax.Array] | None:
         """The trust ratios of all groups, on the devices of the first; None if there are none."""
@@ -163,7 +184,7 @@ class MpmdStep(Step):
 
     @cached_property
     def _joined_ratios(self) -> Callable[[list[Any]], dict[str, jax.Array]]:
-        return jax.jit(join_trust_ratios, out_shardings=self._scalars[0])
+        return compile_on(self.meshes[0], join_trust_ratios, PartitionSpec(), placed=True)
 
     def _differentiate(self, params: Any, batch: Batch) -> StepGradients:
         leaves, tree = jax.tree.flatten(batch)
@@ -196,3 +217,21 @@ class MpmdStep(Step):
     def _group_states(self) -> GroupStates:
         modules = [update.modules for update in self._updates]
         return GroupStates(self._trees, modules, self.abstract_state)
+
+
+def check_measurable(mesh: Mesh) -> None:
+    """Refuse to measure or answer held-out samples if a process could not read the results.
+
+    Args:
+        mesh: mesh of the backbone's group.
+
+    Raises:
+        PlanError: some process has none of its devices.
+    """
+    holders = {device.process_index for device in mesh.devices.flat}
+    if len(holders) < jax.process_count():
+        reason = f"held-out samples are refused, as {len(holders)} of {jax.process_count()}"
+        raise PlanError(
+            f"{reason} processes have devices of the backbone's group",
+            "choose evaluate.enabled false, one process, or a backbone on devices of all",
+        )

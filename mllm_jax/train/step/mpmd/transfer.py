@@ -42,13 +42,14 @@ class _Move(NamedTuple):
     @property
     def devices(self) -> tuple[jax.Device, ...]:
         """The devices of both layouts."""
-        return *self.source.mesh.devices.flat, *self.target.mesh.devices.flat
+        both = *self.source.mesh.devices.flat, *self.target.mesh.devices.flat
+        return tuple(dict.fromkeys(both))
 
     @property
     def crosses(self) -> bool:
-        """Whether the layouts have no device in common, and those of several processes."""
-        apart = self.source.device_set.isdisjoint(self.target.device_set)
-        return apart and len({device.process_index for device in self.devices}) > 1
+        """Whether the layouts have other devices each, and those of several processes."""
+        differ = self.source.device_set != self.target.device_set
+        return differ and len({device.process_index for device in self.devices}) > 1
 
 
 def transfer_arrays(tree: Any, layouts: Any) -> Any:
@@ -63,6 +64,40 @@ def transfer_arrays(tree: Any, layouts: Any) -> Any:
     spread = jax.tree.map(lambda x, part: jax.tree.map(lambda _: x, part), layouts, tree)
     arrays, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, _transfer_leaves(arrays, jax.tree.leaves(spread)))
+
+
+def place_values(values: Any, layout: NamedSharding) -> Any:
+    """A tree of numpy arrays that all processes have, as arrays on devices.
+
+    Args:
+        values: the arrays.
+        layout: their layout.
+    """
+    return jax.tree.map(
+        lambda x: jax.make_array_from_callback(x.shape, layout, x.__getitem__, dtype=x.dtype),
+        values,
+    )
+
+
+def share_arrays(tree: Any, meshes: Sequence[Mesh]) -> Any:
+    """Arrays that every process can read, of some that all devices of the first mesh have.
+
+    Args:
+        tree: arrays with the same values on all devices of the first mesh.
+        meshes: meshes that have all devices together.
+    """
+    readers = {device.process_index for device in meshes[0].devices.flat}
+    if len(readers) == jax.process_count():
+        return tree
+    copies = [transfer_arrays(tree, NamedSharding(mesh, PartitionSpec())) for mesh in meshes]
+    devices = np.concatenate([mesh.devices.reshape(-1) for mesh in meshes])
+    layout = NamedSharding(Mesh(devices, (_AXIS,)), PartitionSpec())
+
+    def join_copies(*copies: jax.Array) -> jax.Array:
+        shards = [shard.data for copy in copies for shard in copy.addressable_shards]
+        return _join_shards(copies[0], layout, shards)
+
+    return jax.tree.map(join_copies, *copies)
 
 
 def _transfer_leaves(
@@ -103,7 +138,7 @@ def permute_blocks(
 
     Args:
         arrays: arrays on the same devices.
-        layouts: their layouts on devices that are none of these.
+        layouts: their layouts on devices all of which, or some, are others.
     """
     moves = tuple(map(_move_of, arrays, layouts))
     mesh = Mesh(np.array(moves[0].devices), (_AXIS,))

@@ -15,6 +15,7 @@ from mllm_jax.layers.parameters import Params
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.optimizer import count_trust_ratios, total_norm
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.step import State, specs_like
@@ -110,7 +111,7 @@ class GroupUpdate:
         def run(key: jax.Array) -> State:
             return self._initial_state(make_parameters(key))
 
-        return jax.jit(run, out_shardings=named_shardings(self._mesh, self.state_specs))
+        return compile_on(self._mesh, run, self.state_specs, placed=True)
 
     @cached_property
     def update(self) -> Callable[..., tuple[State, UpdateScalars]]:
@@ -124,7 +125,7 @@ class GroupUpdate:
         out_specs = specs, UpdateScalars(scalars, scalars, scalars, ratios)
         in_specs = specs, own, _SCALAR
         mapped = shard_map(self._update, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs)
-        return jax.jit(mapped, donate_argnums=0)
+        return compile_on(self._mesh, mapped, out_specs, donated=(0,))
 
     def _update(
         self, state: State, gradients: Sequence[Any], signals: Mapping[str, jax.Array]

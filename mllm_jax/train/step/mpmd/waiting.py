@@ -27,6 +27,7 @@ from mllm_jax.train.step.mpmd.backbone import (
     StepLosses,
     add_losses,
 )
+from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.split_gradient import Arguments, SavedForward, SplitGradient
 from mllm_jax.train.step.mpmd.sums import OtherSums, SummedGradients, Total, add_to_total
 from mllm_jax.train.step.plain import sum_losses
@@ -114,18 +115,13 @@ class WaitingBackbone(BackboneTasks):
 
     @cached_property
     def _losses(self) -> Callable[..., Any]:
-        def run(arguments: BackboneArguments, outputs: DecodedOutputs) -> Any:
-            count = len(outputs.decoded)
-            others: Any = (self._positions,) * count
-            specs = DecodedOutputs((self._decoded_spec,) * count, others)
-            return shard_map(
-                self._run_losses,
-                mesh=self._mesh,
-                in_specs=(self._specs, specs),
-                out_specs=(self._sums.stacked, self._loss_specs, specs),
-            )(arguments, outputs)
-
-        return jax.jit(run)
+        others: Any = (self._positions,) * self._count
+        specs = DecodedOutputs((self._decoded_spec,) * self._count, others)
+        in_specs, out_specs = (self._specs, specs), (self._sums.stacked, self._loss_specs, specs)
+        mapped = shard_map(
+            self._run_losses, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs
+        )
+        return compile_on(self._mesh, mapped, out_specs)
 
     def _run_losses(
         self, arguments: BackboneArguments, outputs: DecodedOutputs

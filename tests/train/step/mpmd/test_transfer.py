@@ -28,11 +28,15 @@ def layout(name: str, first: int) -> NamedSharding:
     return NamedSharding(Mesh(np.array(devices).reshape(shape), ("a", "b")), spec)
 
 
+@pytest.mark.parametrize("first", [1, 4])
 @pytest.mark.parametrize("target", LAYOUTS)
 @pytest.mark.parametrize("source", LAYOUTS)
-def test_blocks_arrive_where_the_other_layout_has_them(source: str, target: str) -> None:
+def test_blocks_arrive_where_the_other_layout_has_them(
+    source: str, target: str, first: int
+) -> None:
+    """On other devices, or with some devices in common."""
     values = np.arange(72, dtype=np.float32).reshape(6, 12)
-    before, after = layout(source, 0), layout(target, 4)
+    before, after = layout(source, 0), layout(target, first)
     array = jax.device_put(values, before)
     (moved,) = permute_blocks([array], [after])
     assert moved.sharding == after
