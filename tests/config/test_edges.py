@@ -34,6 +34,14 @@ def test_connectors_are_no_keys_of_encoders() -> None:
         assert not {*SHORT_KEYS} & {*family.model_fields}
 
 
+def test_a_copy_of_a_section_has_its_fields_alone() -> None:
+    """What was a field once would otherwise be carried along, and never read."""
+    vision = config().model.encoders["vision"]
+    assert vision.model_copy(update={"layers": 7}).layers == 7
+    with pytest.raises(TypeError, match="SiglipConfig has no fields connector; valid: family, lay"):
+        vision.model_copy(update={"connector": ConnectorConfig()})
+
+
 def test_keys_of_the_short_form_are_those_of_an_edge() -> None:
     short = MergedOutputs.model_fields
     assert {*short} == {*SHORT_KEYS}

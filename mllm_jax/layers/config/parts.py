@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -22,6 +22,19 @@ class Section(BaseModel):
     """A part of a configuration: no other keys, and nothing that changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values of some fields, which are not checked.
+
+        Raises:
+            TypeError: there is no such field; pydantic by itself would add it.
+        """
+        if unknown := sorted({*(update or {})} - {*type(self).model_fields}):
+            raise TypeError(
+                f"{type(self).__name__} has no fields {', '.join(unknown)}; valid: "
+                f"{', '.join(type(self).model_fields)}"
+            )
+        return super().model_copy(update=update, deep=deep)
 
 
 @dataclass(frozen=True)
