@@ -107,9 +107,11 @@ def _make_batch(config: ExperimentConfig, step: MpmdStep, rows: int) -> Batch:
     budgets = {name: data.budgets[config.budget_key(name)] for name in model.buckets}
     longest = {name: bucket_positions(config, name) for name in model.buckets}
     added = [kind for kind, route in data.routes.items() if route.join == "sum"]
-    tokens, seeds = data.budgets["tokens"], range(config.train.accumulate)
+    tokens = data.budgets["tokens"]
+    # Losses that wait read all microbatches; else all do the same.
+    count = config.train.accumulate if step.program.waits else 1
     microbatches = [
-        synthetic_batch(model, rows, tokens, budgets, seed, added, longest) for seed in seeds
+        synthetic_batch(model, rows, tokens, budgets, seed, added, longest) for seed in range(count)
     ]
     return place_microbatches(microbatches, step)
 
