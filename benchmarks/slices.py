@@ -57,7 +57,7 @@ def bench_slices(
     models: Sequence[str] = MODELS,
     widths: Sequence[str] = tuple(map(str, WIDTHS)),
     sequences: Sequence[str] = tuple(map(str, SEQUENCES)),
-    calibrations: Path | None = None,
+    calibrations: str | None = None,
 ) -> list[dict[str, Any]]:
     """Seconds of a step of every size, by how the modules use two cores.
 
@@ -92,7 +92,7 @@ def bench_slices(
     prepare_folder(folder)
     sized = [TimedSize.from_size(size) for size in sizes]
     if calibrations is not None:  # everything is predicted before anything is timed
-        sized = [add_plan(timed, calibrations, config, print_line) for timed in sized]
+        sized = [add_plan(timed, Path(calibrations), config, print_line) for timed in sized]
     end = time.monotonic() + LIMIT_SECONDS
     with SliceBench(folder, print_line) as bench:
         for number, timed in enumerate(sized):
@@ -152,9 +152,8 @@ class TimedSize:
         """The size with the planner's variant, which may be one of those that are there."""
         same = (n for n, variant in self.variants.items() if is_alike(variant, config))
         name = next(same, PLANNED)
-        return replace(
-            self, variants={name: config} | self.variants, planned=name, predicted=predicted
-        )
+        variants = self.variants | {name: self.variants.get(name, config)}
+        return replace(self, variants=variants, planned=name, predicted=predicted)
 
     def halves(self) -> list[str]:
         """Names of the pairings, the fastest first."""

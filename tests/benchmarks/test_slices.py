@@ -115,6 +115,41 @@ def test_a_size_is_planned_by_its_calibration(
         monkeypatch.delattr(slices, "calibrate_slices", raising=False)
 
 
+class InstantBench:
+    """Stands in for the processes: every variant takes as many seconds as its number says."""
+
+    def __init__(self, folder: Path, print_line: Any) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> InstantBench:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def time_size(self, timed: TimedSize) -> dict[str, Any]:
+        timed.seconds = {name: [1.0 + n] for n, name in enumerate(timed.variants)}
+        return timed.row()
+
+
+def test_a_row_a_size_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(slices, "SliceBench", InstantBench)
+    monkeypatch.setattr(slices, "use_cpu_only", lambda: None)
+    (tmp_path / "towers-64-64.json").write_text(
+        json.dumps({"costs": measured(0.0).model_dump(mode="json")})
+    )
+    line = ["bench", "slices", "--models", "towers", "--widths", "64", "--sequences", "64"]
+    more = ["--calibrations", str(tmp_path), "--json", f"run.directory={tmp_path / 'runs'}"]
+    assert launch.main([*line, *more]) == ExitCode.OK
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["serial_seconds"], row["data_parallel_seconds"]) == (1.0, 2.0)
+    assert row["planned_seconds"] == row["halves_seconds"] == 3.0
+    assert row["planned"] == "decoder | image"
+    assert row["predicted_seconds"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
