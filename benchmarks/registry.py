@@ -154,6 +154,13 @@ _ALL = (
         devices="host",
     ),
     Benchmark(
+        "slices_scale",
+        "slices, own devices, bubbles and the mixture on 8 to 64 devices, simulated",
+        "configs/slices/scale/edge.yaml",
+        devices="host",
+        options=(BenchmarkOption("image", "path", "FILE", "picture of the result (.png, .svg)"),),
+    ),
+    Benchmark(
         "loader",
         "the loader against plain Grain and torch, which pad",
         "configs/bench/loader.yaml",

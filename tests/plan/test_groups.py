@@ -18,6 +18,7 @@ from mllm_jax.config.hardware import load_hardware, read_slice_costs
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.groups.planner import MARGIN, GroupPlanner, choose_run
 from mllm_jax.plan.groups.report import plan_groups
+from mllm_jax.plan.report import PlanningError
 from mllm_jax.runtime.exits import ExitCode
 from scheduling.costs.hardware import HardwareError
 from scheduling.costs.slices import SliceCosts, TaskWork
@@ -163,6 +164,12 @@ def test_what_was_not_measured_is_refused(tmp_path: Path) -> None:
     reason = r"--calibration: image was not measured, but decoder; valid: a calibration of this"
     with pytest.raises(HardwareError, match=reason):
         plan_of(towers(), measured(0.0, ["decoder"]), tmp_path / "plan.yaml")
+
+
+def test_a_device_without_room_is_told(tmp_path: Path) -> None:
+    planner = GroupPlanner(towers(), load_hardware("h100"), memory=1e6)
+    with pytest.raises(PlanningError, match=r"no groups on 1 devices fit within .* need 0\.0"):
+        plan_groups(planner, "a test", tmp_path / "plan.yaml", time.perf_counter)
 
 
 @pytest.mark.parametrize(

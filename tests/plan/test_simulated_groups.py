@@ -76,7 +76,7 @@ def test_simulate_tells_seconds_and_memory_of_every_group() -> None:
     assert json["groups"][0]["room_bytes"] == pytest.approx(0.4875 * H100.memory)
     assert result.run is not None
     assert json["groups"][1]["busy"] == result.run.busy[1] > 0
-    assert [group.sharded for group in result.run.plan.groups] == [True, False]
+    assert [group.shards for group in result.run.plan.groups] == [2, 1]
     assert result.notes == [
         f"step: {json['seconds']:.4g} s, by counted work on {H100.title}",
         "tick         0     1     2     3     4",

@@ -19,6 +19,7 @@ MEASURED = {
     "towers": {"recall_at_1"},
     "bound": {"recall_at_1"},
     "mllm": {"heldout_loss", "exact_match"},
+    "apart": {"heldout_loss", "exact_match"},
     "heads": {"heldout_loss", "exact_match"},
 }
 GRAPHS = sorted((ROOT / "configs" / "slices").glob("*.yaml"))

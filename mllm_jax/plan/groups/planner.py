@@ -20,7 +20,7 @@ from scheduling.search.groups.space import GroupSpace
 from scheduling.simulate.groups.costs import GroupCosts
 from scheduling.simulate.groups.estimate import SliceEstimate
 from scheduling.simulate.groups.plan import GroupPlan, PlannedGroup, single_group
-from scheduling.simulate.groups.step import GroupRun, simulate_groups
+from scheduling.simulate.groups.step import GroupRun, schedule_groups, simulate_groups
 from sharding.plan import ParallelPlan
 
 #: Quotas of slices that are searched where none were measured, by platform; TPUs have no slices.
@@ -112,11 +112,21 @@ class GroupPlanner:
     # ---- plans -----------------------------------------------------------------------------------
 
     def simulate_single(self, slices: int = 1) -> GroupRun:
-        """All modules on all devices, one at a time, or on all slices of them."""
+        """All modules on all devices, one at a time, or on all slices of them; see `has_room`."""
         graph = self.costs.graph
         plan = single_group(graph.names, self.space.devices, slices)
-        search = GroupSearch(self.costs, self.space)
-        return simulate_groups(self.costs, search.fit_plan(plan, self.space.memory) or plan)
+        in_flight = schedule_groups(graph, plan).in_flight
+        return simulate_groups(
+            self.costs, self.costs.fit_memory(plan, in_flight, self.space.memory)
+        )
+
+    def has_room(self, run: GroupRun) -> bool:
+        """Whether a step takes no more memory than a device has."""
+        return self.bytes_of(run) <= self.space.memory
+
+    def bytes_of(self, run: GroupRun) -> float:
+        """Bytes of the device that needs most."""
+        return self.costs.device_bytes(run.plan, run.schedule.in_flight)
 
     def search_all(self) -> GroupSearch:
         """A search of all plans, after it has ended."""
@@ -163,7 +173,7 @@ def choose_run(runs: list[GroupRun]) -> GroupRun:
 
 
 def _plan_of(group: PlannedGroup) -> ParallelPlan:
-    return ParallelPlan(fsdp=group.ranks) if group.sharded else ParallelPlan(data=group.ranks)
+    return ParallelPlan(data=group.ranks // group.shards, fsdp=group.shards)
 
 
 def _group_name(group: PlannedGroup) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mllm_jax.plan.groups.planner import MARGIN, GroupPlanner, choose_run
 from mllm_jax.plan.prediction import format_count, format_gib
-from mllm_jax.plan.report import prepare_file, run_command, write_plan
+from mllm_jax.plan.report import PlanningError, prepare_file, run_command, write_plan
 from scheduling.search.groups.search import GroupSearch
 from scheduling.simulate.groups.step import GroupRun
 
@@ -94,11 +94,10 @@ class PlannedGroups:
         return [(name, *self._cells(run)) for name, run in runs.items()]
 
     def _cells(self, run: GroupRun) -> tuple[str, ...]:
-        memory = self.planner.costs.device_bytes(run.plan, run.schedule.in_flight)
         return (
             f"{run.seconds:.4g}",
             f"{self.serial.seconds / run.seconds:.2f}",
-            format_gib(memory),
+            format_gib(self.planner.bytes_of(run)),
             str(run.plan),
         )
 
@@ -141,7 +140,7 @@ def plan_groups(
 
     Raises:
         HardwareError: a module was not measured.
-        PlanningError: the file cannot be written.
+        PlanningError: no plan fits the memory, or the file cannot be written.
         ConfigError: the planned configuration is refused after all.
     """
     prepare_file(file)
@@ -149,10 +148,21 @@ def plan_groups(
     serial, others = planner.simulate_single(), _simulate_others(planner)
     search = planner.search_all()
     singles = [serial, *(run for run in others.values() if run.plan.is_single)]
-    chosen = choose_run([*singles, *([search.best] if search.best else [])])
+    fitting = [run for run in (*singles, search.best) if run and planner.has_room(run)]
+    if not fitting:
+        raise PlanningError(_describe_no_plan(planner, serial))
+    chosen = choose_run(fitting)
     planned = PlannedGroups(planner, chosen, serial, others, search, source, clock() - start, file)
     write_plan(planner.configure_groups(chosen.plan), _head_of(planned), file)
     return planned
+
+
+def _describe_no_plan(planner: GroupPlanner, serial: GroupRun) -> str:
+    needed, there = format_gib(planner.bytes_of(serial)), format_gib(planner.space.memory)
+    return (
+        f"no groups on {planner.space.devices} devices fit within {there} GiB a device: all "
+        f"modules in one need {needed}; valid: more parallel.devices or train.accumulate"
+    )
 
 
 def _simulate_others(planner: GroupPlanner) -> dict[str, GroupRun]:

@@ -116,7 +116,7 @@ def configured_plan(config: ExperimentConfig) -> GroupPlan | None:
             group.modules,
             group.devices or (0, parallel.devices - 1),
             group.quota or 1.0,
-            sharded=any(plans[name].fsdp > 1 for name in group.modules),
+            shards=max(plans[name].fsdp for name in group.modules),
         )
         for group in parallel.groups.values()
     ]

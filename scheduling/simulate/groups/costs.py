@@ -9,6 +9,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.slices import Phase, RunningTask, SliceCosts
 from scheduling.simulate.groups.graph import GraphModule, ModuleGraph
 from scheduling.simulate.groups.plan import GroupPlan, PlannedGroup
+from sharding.plan import divisors_of
 
 #: Passes over the parameters of a sharded module: gathered for forwards and again for backwards,
 #: half as wide as gradients, which are scattered.
@@ -44,7 +45,7 @@ class GroupCosts:
         self, group: PlannedGroup, task: RunningTask, beside: Sequence[RunningTask] = ()
     ) -> float:
         """Seconds of a task of a group beside others on other slices of its devices."""
-        key = task, tuple(beside), group.ranks if group.sharded else 0
+        key = task, tuple(beside), group.slices, group.shards
         if key not in self._known:
             compute = self.slices.seconds(task, [*[task] * (group.slices - 1), *beside])
             self._known[key] = max(compute, self._shard_seconds(group, task))
@@ -52,7 +53,7 @@ class GroupCosts:
 
     def least_seconds(self, group: PlannedGroup, module: str, phase: Phase) -> float:
         """Seconds that a task of a group takes at least, whatever runs beside it."""
-        key = group.quota, group.ranks, group.slices, group.sharded, module, phase
+        key = group.quota, group.ranks, group.slices, group.shards, module, phase
         if key not in self._known:
             task = self.running(group, module, phase)
             self._known[key] = self._least_factor(module) * self.seconds(group, task)
@@ -68,23 +69,23 @@ class GroupCosts:
 
     def _shard_seconds(self, group: PlannedGroup, task: RunningTask) -> float:
         """Seconds of the collectives of a sharded module's layers, which run beside its compute."""
-        if not group.sharded or task.phase not in _SHARDED_PASSES:
+        if group.shards == 1 or task.phase not in _SHARDED_PASSES:
             return 0.0
-        data = self.graph.by_name[task.module].gradient_bytes
-        return _SHARDED_PASSES[task.phase] * self._ring_seconds(data, group)
+        data = _SHARDED_PASSES[task.phase] * self.graph.by_name[task.module].gradient_bytes
+        return self._ring_seconds(data, group, group.shards, group.shards)
 
     def sync_seconds(self, group: PlannedGroup) -> float:
-        """Seconds in which replicas sum the gradients of a step; sharded ones have done so."""
-        if group.sharded or group.ranks == 1:
-            return 0.0
-        trained = (m for m in self._modules(group) if m.has_backward)
-        return 2 * self._ring_seconds(sum(m.gradient_bytes for m in trained), group)
+        """Seconds in which replicas sum the gradients of a step; shards have done so."""
+        trained = (m.gradient_bytes for m in self._modules(group) if m.has_backward)
+        data = sum(trained) / group.shards
+        return 2 * self._ring_seconds(data, group, group.ranks // group.shards, group.ranks)
 
-    def _ring_seconds(self, data: float, group: PlannedGroup) -> float:
+    def _ring_seconds(self, data: float, group: PlannedGroup, ranks: int, span: int) -> float:
+        """Seconds of a gather, or a scatter, over ranks that are evenly spaced."""
         if self.hardware is not None and group.count > 1:
-            return self.hardware.group_seconds(data, group.count, group.count)
+            return self.hardware.group_seconds(data, ranks, span)
         link = self.slices.slice_link if group.count == 1 else self.slices.device_link
-        return link.ring_seconds(data, group.ranks)
+        return link.ring_seconds(data, ranks)
 
     def copy_seconds(self, module: str, source: PlannedGroup, target: PlannedGroup) -> float:
         """Seconds in which outputs of a microbatch, or their gradients, get to another group."""
@@ -107,17 +108,20 @@ class GroupCosts:
             in_flight: microbatches that wait for their backwards at the same time.
         """
         modules = self._modules(group)
-        state = sum(m.state_bytes for m in modules) / (group.ranks if group.sharded else 1)
+        state = sum(m.state_bytes for m in modules) / group.shards
         saved = sum(m.saved_bytes for m in modules if m.has_backward)
         return state + in_flight * saved / group.ranks
 
     def fit_memory(self, plan: GroupPlan, in_flight: Sequence[int], memory: float) -> GroupPlan:
-        """The plan, whose groups share their state where it would not fit otherwise."""
+        """The plan, in which as few devices share a state as is needed for it to fit."""
         groups = list(plan.groups)
         for island in plan.islands:
-            if self._island_bytes(groups, island, in_flight) > memory:
+            for most in divisors_of(max(groups[n].ranks for n in island)):
                 for n in island:
-                    groups[n] = replace(groups[n], sharded=groups[n].ranks > 1)
+                    shards = max(d for d in divisors_of(groups[n].ranks) if d <= most)
+                    groups[n] = replace(groups[n], shards=shards)
+                if self._island_bytes(groups, island, in_flight) <= memory:
+                    break
         return plan if tuple(groups) == plan.groups else GroupPlan(tuple(groups))
 
     def device_bytes(self, plan: GroupPlan, in_flight: Sequence[int]) -> float:

@@ -17,14 +17,14 @@ class PlannedGroup:
         quota: the part of each of these devices that is the group's.
         slices: slices of so large a quota that the group has of each device; its rows are divided
             over all of them.
-        sharded: whether its devices share the state (ZeRO-3), rather than each holding all of it.
+        shards: neighbouring devices that share the state (ZeRO-3); 1: each holds all of it.
     """
 
     modules: tuple[str, ...]
     devices: tuple[int, int]
     quota: float = 1.0
     slices: int = 1
-    sharded: bool = False
+    shards: int = 1
 
     @property
     def count(self) -> int:
@@ -41,7 +41,7 @@ class PlannedGroup:
         where = f"device {first}" if first == last else f"devices {first} to {last}"
         many = f"{self.slices} slices of " if self.slices > 1 else ""
         quota = f"{many}{self.quota:.0%} of " if self.quota < 1 else ""
-        shared = " (fsdp)" if self.sharded else ""
+        shared = f" (fsdp {self.shards})" if self.shards > 1 else ""
         return f"{' + '.join(self.modules)}: {quota}{where}{shared}"
 
 

@@ -42,8 +42,9 @@ def test_improved_plans_are_near_the_fastest(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_improved_plans_are_near_the_fastest_of_500_graphs() -> None:
-    for seed in range(20, 520):
+@pytest.mark.parametrize("first", range(20, 520, 20))
+def test_improved_plans_are_near_the_fastest_of_500_graphs(first: int) -> None:
+    for seed in range(first, first + 20):
         compare_searches(seed)
 
 
@@ -95,7 +96,7 @@ def test_plans_without_room_are_refused() -> None:
     # All of the state on each of the two devices, shared by them, fits, too.
     shared = GroupSearch(costs, GroupSpace(2, ranges=False, memory=8.0)).search_plans()
     assert shared is not None
-    assert [group.sharded for group in shared.plan.groups] == [True]
+    assert [group.shards for group in shared.plan.groups] == [2]
     nothing = GroupSearch(costs, GroupSpace(2, memory=7.0))
     assert nothing.search_plans() is None
     assert nothing.refused

@@ -136,7 +136,7 @@ def test_state_is_shared_where_it_does_not_fit() -> None:
     assert costs.device_bytes(HALVES, in_flight) == 2 * (8 + 2 * 4)
     assert costs.fit_memory(plan, in_flight, 16) == plan
     fitted = costs.fit_memory(plan, in_flight, 11)
-    assert [group.sharded for group in fitted.groups] == [True, False]
+    assert [group.shards for group in fitted.groups] == [2, 1]
     assert costs.group_bytes(fitted.groups[0], 2) == 8 / 2 + 2 * 4 / 2
 
 
