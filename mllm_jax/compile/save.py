@@ -13,6 +13,8 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.experiment import STEP_PROGRAM
 from mllm_jax.train.step.build import build_train_step
+from mllm_jax.train.step.mpmd.build import build_grouped_step
+from mllm_jax.train.step.mpmd.compile import SavedPrograms, use_store
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class SavedStep:
     """A compiled step in a file.
 
     Attributes:
-        file: the file.
+        file: the file; of modules in groups the folder, which has a file of each program.
         facts: all that the compiled step depends on.
         seconds: seconds of tracing, lowering and compiling.
     """
@@ -49,6 +51,8 @@ def save_step(
         RunError: the folder cannot be written.
     """
     begin = time.perf_counter()
+    if config.parallel.groups:
+        return _save_group_programs(config, folder, notify)
     step = build_train_step(config)
     notify("tracing and lowering the step")
     lowered = step.update.lower(step.abstract_state, training_batch(config, step))
@@ -56,3 +60,15 @@ def save_step(
     programs = PrecompiledPrograms(folder, step.options, step.devices)
     file = programs.save_program(STEP_PROGRAM, lowered)
     return SavedStep(file, programs.program_facts(lowered), time.perf_counter() - begin)
+
+
+def _save_group_programs(
+    config: ExperimentConfig, folder: Path, notify: Callable[[str], None]
+) -> SavedStep:
+    """Compile the programs of all groups."""
+    begin, step, programs = time.perf_counter(), build_grouped_step(config), SavedPrograms(folder)
+    notify("tracing, lowering and compiling the programs of every group")
+    with use_store(programs):
+        step.update(step.abstract_state, training_batch(config, step))
+    facts = programs.facts[0] | {"devices": f"{len(step.devices)} x {step.devices[0].device_kind}"}
+    return SavedStep(folder, facts, time.perf_counter() - begin)

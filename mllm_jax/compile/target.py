@@ -27,7 +27,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch_placement import abstract_batch
 from mllm_jax.train.step.gradient_program import Batch
-from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.step.step import Step
 from scheduling.costs.hardware import Hardware
 
 #: libtpu asks the cloud which TPU this machine has, which takes minutes where there is none, and
@@ -227,7 +227,7 @@ def configure_for_target(
     return resolve_config(values, source=f"--topology {target}")
 
 
-def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
+def training_batch(config: ExperimentConfig, step: Step) -> Batch:
     """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
     data, specs = config.data, row_specs(config.model)
     rows, capacity = {spec.name: [0] for spec in specs}, make_capacity(data.budgets, specs)

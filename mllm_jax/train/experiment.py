@@ -12,6 +12,7 @@ from data.processing.processor import Processor
 from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
+from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.train.step.build import (
     build_step_on_devices_of,
     build_train_step,
@@ -19,6 +20,8 @@ from mllm_jax.train.step.build import (
     with_pipeline_plan,
 )
 from mllm_jax.train.step.mpmd.build import build_grouped_step
+from mllm_jax.train.step.mpmd.compile import LoadedPrograms
+from mllm_jax.train.step.mpmd.step import MpmdStep
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import Step, TrainStep
 from scheduling.schedules.tasks import Observer
@@ -77,6 +80,14 @@ class Experiment:
             return self.step
         plans = without_stages(self.config.parallel.plans)
         return build_step_on_devices_of(self.joint_step, self.config.model, plans)
+
+    @cached_property
+    def update(self) -> SynchronizedProgram:
+        """`Step.update`, of programs that were compiled ahead of time where there are any."""
+        folder, step = self.config.run.compiled_steps, self.step
+        if folder is None or not isinstance(step, MpmdStep):
+            return synchronize_program(STEP_PROGRAM, step.update, self.precompiled)
+        return synchronize_program(STEP_PROGRAM, LoadedPrograms(Path(folder)).wrap(step.update))
 
     @property
     def precompiled(self) -> PrecompiledPrograms | None:

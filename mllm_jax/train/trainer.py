@@ -19,7 +19,6 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import check_space
 from mllm_jax.runtime.interrupt import set_interrupt_status
@@ -40,7 +39,7 @@ from mllm_jax.train.events import (
     StepStopwatch,
     ignore_event,
 )
-from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
+from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger, process_age
 from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.listeners.listeners import open_listeners
@@ -96,11 +95,11 @@ class StepRunner:
         progress: Progress,
         notify: Listener = ignore_event,
     ) -> None:
-        config, program = experiment.config, experiment.step
+        config = experiment.config
         self.experiment, self.config = experiment, config
         self.state, self.progress, self.notify = state, progress, notify
         self.in_flight: deque[tuple[int, jax.Array]] = deque()
-        self.step = synchronize_program(STEP_PROGRAM, program.update, experiment.precompiled)
+        self.step = experiment.update
         self._replica_check = (
             ReplicaCheck(experiment.joint_step) if config.train.check_every else None
         )

@@ -142,10 +142,6 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             ],
         ),
         (
-            {**parallel(HALVES), "run__compiled_steps": "folder"},
-            ["run.compiled_steps: folder is refused, as modules in groups have no program in"],
-        ),
-        (
             parallel(RANGES, devices=4, decoder={"stage": 2}),
             ["parallel.decoder.stage: 2 is refused, as modules in groups have no stages"],
         ),

@@ -10,9 +10,6 @@ from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemCh
 from mllm_jax.config.checks.quota_checks import GROUPS, check_quotas
 from mllm_jax.config.sections import ExperimentConfig
 
-#: What does the same for groups, by key.
-_INSTEAD = {"run.compiled_steps": " (run.compilation_cache keeps those of groups, too)"}
-
 
 def group_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Groups against modules, devices and the platform; nothing without groups."""
@@ -83,12 +80,11 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     needed = {
         "train.check_every": (config.train.check_every, None),
         "run.trace_step": (config.run.trace_step, None),
-        "run.compiled_steps": (config.run.compiled_steps, None),
     }
     for key, (value, valid) in needed.items():
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"
-            yield ConfigProblem(key, reason + _INSTEAD.get(key, ""), partial(_only, key, valid))
+            yield ConfigProblem(key, reason, partial(_only, key, valid))
 
 
 def _only(key: str, value: object) -> list[Candidates]:

@@ -58,16 +58,17 @@ class PrecompiledPrograms:
     options: Options
     devices: Sequence[jax.Device]
 
-    def save_program(self, name: str, lowered: Any) -> Path:
+    def save_program(self, name: str, lowered: Any, compiled: Any = None) -> Path:
         """Compile a lowered program and write it; return the written file.
 
         Args:
             name: name of the program, as of `synchronize_program`.
+            compiled: the compiled program, if there is one.
 
         Raises:
             RunError: the folder cannot be written.
         """
-        payload, _, _ = serialize_executable.serialize(lowered.compile())
+        payload, _, _ = serialize_executable.serialize(compiled or lowered.compile())
         facts = self.program_facts(lowered) | {STORED: _payload_checksum(payload)}
         file = self._file_of(name)
         new = file.with_suffix(".new")

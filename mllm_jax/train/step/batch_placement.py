@@ -20,10 +20,9 @@ from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAss
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
 from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes
-from mllm_jax.train.step.step import Step, TrainStep
+from mllm_jax.train.step.step import Step
 from scheduling.executor.step_batch import StepBatch
 from sharding.exchange import is_ragged
-from sharding.mesh import sharded_shapes
 
 
 class PlacedBatch(NamedTuple):
@@ -190,7 +189,7 @@ def _place_local_rows(rows: int, layout: NamedSharding, x: np.ndarray) -> jax.Ar
 
 
 def abstract_batch(
-    step: TrainStep, microbatch: PackedBatch, rows: int, microbatches: int, by_routes: bool
+    step: Step, microbatch: PackedBatch, rows: int, microbatches: int, by_routes: bool
 ) -> Batch:
     """Shapes, types and layouts of a batch, with the outputs that the step before carries on.
 
@@ -232,7 +231,13 @@ def abstract_batch(
     )
     if by_routes:
         batch = replace(batch, routes=_route_shapes(step, microbatch, batch, rows, microbatches))
-    return step.abstract_primed_batch(sharded_shapes(batch, step.mesh, program.layout.specs(batch)))
+    return step.abstract_primed_batch(
+        jax.tree.map(
+            lambda x, layout: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=layout),
+            batch,
+            step.batch_layouts(batch),
+        )
+    )
 
 
 def _route_shapes(

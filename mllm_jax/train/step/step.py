@@ -115,6 +115,13 @@ class Step(ABC):
         )
         return cast("Batch", layouts)
 
+    def abstract_primed_batch(self, batch: Batch) -> Batch:
+        """Shapes, types and layouts of a batch with what the step before carries on, from its own.
+
+        There is nothing of the kind in steps that prefetch no outputs.
+        """
+        return batch
+
     @cached_property
     def schedule(self) -> InstructionTable | None:
         """The arrays of `program.placed_schedule` on the devices."""
@@ -259,7 +266,7 @@ class TrainStep(Step):
         return synchronize_program("prefetch outputs", jax.jit(self._prefetch_outputs))
 
     def abstract_primed_batch(self, batch: Batch) -> Batch:
-        """Shapes, types and layouts of `prime_batch(batch)`, from those of `batch`."""
+        """See `Step.abstract_primed_batch`: of `prime_batch(batch)`, from those of `batch`."""
         if not self.program.carried_specs:
             return batch
         carried = jax.eval_shape(self._prefetch_outputs, self.abstract_state["params"], batch)

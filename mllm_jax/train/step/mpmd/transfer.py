@@ -25,6 +25,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.train.step.mpmd.block_rounds import BlockRounds, plan_rounds
+from mllm_jax.train.step.mpmd.compile import runs_on_shapes
 from sharding.in_order import shard_map
 
 _AXIS = "device"
@@ -59,11 +60,22 @@ def transfer_arrays(tree: Any, layouts: Any) -> Any:
         tree: arrays.
         layouts: a layout for each array, or for each subtree.
     """
+    if runs_on_shapes():
+        return _transfer_shapes(tree, layouts)
     if jax.process_count() == 1:
         return jax.device_put(tree, layouts)
     spread = jax.tree.map(lambda x, part: jax.tree.map(lambda _: x, part), layouts, tree)
     arrays, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, _transfer_leaves(arrays, jax.tree.leaves(spread)))
+
+
+def _transfer_shapes(tree: Any, layouts: Any) -> Any:
+    """`transfer_arrays` of shapes."""
+
+    def moved(layout: NamedSharding, part: Any) -> Any:
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=layout), part)
+
+    return jax.tree.map(moved, layouts, tree)
 
 
 def place_values(values: Any, layout: NamedSharding) -> Any:
