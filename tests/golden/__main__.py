@@ -203,10 +203,14 @@ def _predictions_differ(before: Path, after: Path) -> Iterator[str]:
             yield f"{key}: {old.get(key)} s before, {new.get(key)} s now"
 
 
+#: Keys of seconds that a search has taken, in either tree.
+_SEARCHING = ("took", "search_seconds")
+
+
 def _seconds(found: object, path: str = "") -> dict[str, float]:
     """All numbers whose key tells of predicted seconds, by their paths."""
     if isinstance(found, dict):
-        items = [(f"{path}.{key}", value) for key, value in found.items() if key != "took"]
+        items = [(f"{path}.{key}", value) for key, value in found.items() if key not in _SEARCHING]
     elif isinstance(found, list):
         items = [(f"{path}[{number}]", value) for number, value in enumerate(found)]
     else:
