@@ -96,10 +96,10 @@ def pair_halves(config: ExperimentConfig) -> Iterator[ExperimentConfig]:
     """Every way to give the modules two halves of a device; the backbone is in the first."""
     backbone, *others = config.parallel.plans
     for count in range(len(others)):
-        for beside in combinations(others, count):
-            apart = tuple(name for name in others if name not in beside)
+        for chosen in combinations(others, count):
+            apart = tuple(name for name in others if name not in chosen)
             groups = {
-                "first": DeviceGroupConfig(modules=(backbone, *beside), quota=0.5),
+                "first": DeviceGroupConfig(modules=(backbone, *chosen), quota=0.5),
                 "second": DeviceGroupConfig(modules=apart, quota=0.5),
             }
             parallel = config.parallel.model_copy(update={"groups": groups})

@@ -136,12 +136,12 @@ def _into_backbone(
     """
     sources = [_ends_of(edge)[0] for edge in edges]
     implied = [{"source": name, "target": backbone} for name in keys if name not in sources]
-    found = [edge for edge in (*implied, *edges) if _ends_of(edge)[1] == backbone]
-    merged = [_ends_of(edge)[0] for edge in found]
+    merges = [edge for edge in (*implied, *edges) if _ends_of(edge)[1] == backbone]
+    merged = [_ends_of(edge)[0] for edge in merges]
     for name in keys:
         if name not in merged:
             _check_unset(name, keys[name], backbone)
-    for source, edge in sorted(zip(merged, found, strict=True), key=lambda pair: str(pair[0])):
+    for source, edge in sorted(zip(merged, merges, strict=True), key=lambda pair: str(pair[0])):
         short = keys[source] if source in [*keys] else {}
         _check_once(edge, short)
         connector = short.get("connector", edge.get("connector"))

@@ -60,12 +60,12 @@ class TimedTask:
     Attributes:
         task: the task.
         seconds: from the moment in which the host begins to start it to its results.
-        beside: what ran at the same time on another slice, again and again; None: nothing.
+        concurrent: what ran at the same time on another slice, again and again; None: nothing.
     """
 
     task: RunningTask
     seconds: float
-    beside: RunningTask | None = None
+    concurrent: RunningTask | None = None
 
     def __post_init__(self) -> None:
         """Refuse a time that cannot be.
@@ -82,7 +82,9 @@ class TimedTask:
         """`image forward, quota 0.5, rows 0.5, beside decoder backward`."""
         name = f"{self.task.module} {self.task.phase}, quota {self.task.quota:g}"
         name += f", rows {self.task.rows:g}" if self.task.rows < 1 else ""
-        return name + (f", beside {self.beside.module} {self.beside.phase}" if self.beside else "")
+        return name + (
+            f", beside {self.concurrent.module} {self.concurrent.phase}" if self.concurrent else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -188,14 +190,14 @@ def _take_part(work: TaskWork, part: float) -> TaskWork:
 
 def check_time(costs: SliceCosts, timed: TimedTask) -> CheckedTime:
     """The prediction of a time."""
-    beside = () if timed.beside is None else (timed.beside,)
-    seconds = costs.host_seconds(timed.task) + costs.seconds(timed.task, beside)
+    concurrent = () if timed.concurrent is None else (timed.concurrent,)
+    seconds = costs.host_seconds(timed.task) + costs.seconds(timed.task, concurrent)
     return CheckedTime(timed, seconds)
 
 
 def _is_fitted(measured: MeasuredSlices, timed: TimedTask) -> bool:
-    if timed.beside is not None:
-        return timed.beside.phase == timed.task.phase
+    if timed.concurrent is not None:
+        return timed.concurrent.phase == timed.task.phase
     largest = _TaskFit(measured, timed.task.module, timed.task.phase).largest_quota
     return timed.task.rows == 1 or timed.task.quota == largest
 
@@ -243,11 +245,11 @@ class _TaskFit:
     @property
     def _by_quota(self) -> dict[float, float]:
         """Seconds with all rows."""
-        found = {t.task.quota: self._seconds(t) for t in self._alone if t.task.rows == 1}
-        if not found:
+        by_quota = {t.task.quota: self._seconds(t) for t in self._alone if t.task.rows == 1}
+        if not by_quota:
             name = f"{self.module} {self.phase}"
             raise HardwareError(f"{name} was not measured with all rows; valid: on a quota or more")
-        return found
+        return by_quota
 
     def _seconds(self, timed: TimedTask) -> float:
         return self.measured.device_seconds(timed)
@@ -255,7 +257,7 @@ class _TaskFit:
     @property
     def _alone(self) -> list[TimedTask]:
         task = self.module, self.phase
-        return [t for t in self.measured.times if t.beside is None and t.task[:2] == task]
+        return [t for t in self.measured.times if t.concurrent is None and t.task[:2] == task]
 
 
 def _fit_pairs(costs: SliceCosts, measured: MeasuredSlices) -> Iterator[PairInterference]:
@@ -266,13 +268,13 @@ def _fit_pairs(costs: SliceCosts, measured: MeasuredSlices) -> Iterator[PairInte
     """
     sums: dict[tuple[str, str], list[float]] = {}
     for timed in measured.times:
-        if timed.beside is not None and timed.beside.phase == timed.task.phase:
-            total = sums.setdefault((timed.task.module, timed.beside.module), [0.0, 0.0])
+        if timed.concurrent is not None and timed.concurrent.phase == timed.task.phase:
+            total = sums.setdefault((timed.task.module, timed.concurrent.module), [0.0, 0.0])
             total[0] += measured.device_seconds(timed)
-            total[1] += costs.seconds(timed.task, [timed.beside])
-    for (module, beside), (seconds, predicted) in sums.items():
+            total[1] += costs.seconds(timed.task, [timed.concurrent])
+    for (module, concurrent), (seconds, predicted) in sums.items():
         factor = max(seconds / predicted, LEAST_FACTOR)
-        yield PairInterference(module=module, beside=beside, factor=factor)
+        yield PairInterference(module=module, concurrent=concurrent, factor=factor)
 
 
 def check_rows(checks: Iterable[CheckedTime]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ time under a quota is to be modelled; the formula is ours). A task asks for `tra
 a second, and where all that run at once ask for more than there is, each gets in proportion to what
 it asks for::
 
-    beside  = interference * max(compute, traffic / its part of the bandwidth)
+    concurrent = interference * max(compute, traffic / its part of the bandwidth)
             = interference * alone * max(1, asked for by all / bandwidth)
 
 `interference` is measured for pairs of modules: caches, clocks and whatever else neighbours share.
@@ -134,12 +134,12 @@ class PairInterference(_Data):
     """How much longer a module takes beside another than its quota and the bandwidth say.
 
     Attributes:
-        module, beside: names of the modules.
+        module, concurrent: names of the modules.
         factor: seconds measured over seconds predicted.
     """
 
     module: str
-    beside: str
+    concurrent: str
     factor: Positive
 
 
@@ -174,14 +174,14 @@ class SliceCosts(_Data):
                 f"{module} {phase} was not measured; valid: {', '.join(valid)}"
             ) from None
 
-    def seconds(self, task: RunningTask, beside: Sequence[RunningTask] = ()) -> float:
+    def seconds(self, task: RunningTask, concurrent: Sequence[RunningTask] = ()) -> float:
         """Seconds of a task on the device, beside others on other slices of it all the time.
 
         Raises:
             HardwareError: a task was not measured, or a quota is none.
         """
-        asked = sum(self._asked_bandwidth(each) for each in (task, *beside))
-        interference = math.prod(self.interference(task.module, each.module) for each in beside)
+        asked = sum(self._asked_bandwidth(each) for each in (task, *concurrent))
+        interference = math.prod(self.interference(task.module, each.module) for each in concurrent)
         return interference * self._alone(task) * max(1.0, asked / self.bandwidth)
 
     def host_seconds(self, task: RunningTask) -> float:
@@ -199,9 +199,9 @@ class SliceCosts(_Data):
         link = self.slice_link if same_device else self.device_link
         return link.send_seconds(rows * self.modules[module].output_bytes)
 
-    def interference(self, module: str, beside: str) -> float:
+    def interference(self, module: str, concurrent: str) -> float:
         """Factor of a module's seconds beside another module; 1 if the pair was not measured."""
-        factors = (p.factor for p in self.pairs if (p.module, p.beside) == (module, beside))
+        factors = (p.factor for p in self.pairs if (p.module, p.concurrent) == (module, concurrent))
         return next(factors, 1.0)
 
     def _alone(self, task: RunningTask) -> float:

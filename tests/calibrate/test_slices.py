@@ -130,7 +130,7 @@ def test_tasks_of_a_step_run_alone_and_side_by_side(monkeypatch: pytest.MonkeyPa
     )
     expected = [*product(full["decoder"], full["vision"])]
     expected += chain.from_iterable(product(full[name], half[name]) for name in phases)
-    pairs = [(timed.task, timed.beside) for timed in compiled.time_pairs(alone)]
+    pairs = [(timed.task, timed.concurrent) for timed in compiled.time_pairs(alone)]
     assert sorted(pairs) == sorted([*expected, *((b, a) for a, b in expected)])
 
 
@@ -145,7 +145,7 @@ def test_the_file_has_costs_of_all_tasks(tmp_path: Path) -> None:
     for module in ("decoder", "vision"):
         for quota in (0.5, 0.75, 1.0):
             assert costs.seconds(RunningTask(module, "forward", quota)) > 0
-    assert {(pair.module, pair.beside) for pair in costs.pairs} == {
+    assert {(pair.module, pair.concurrent) for pair in costs.pairs} == {
         *permutations(("decoder", "vision")),
         *(("decoder", "decoder"), ("vision", "vision")),
     }

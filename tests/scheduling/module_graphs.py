@@ -63,7 +63,7 @@ def slice_costs(
             for name, of_module in tasks.items()
         },
         bandwidth=BANDWIDTH,
-        pairs=tuple(PairInterference(module=a, beside=b, factor=f) for a, b, f in pairs),
+        pairs=tuple(PairInterference(module=a, concurrent=b, factor=f) for a, b, f in pairs),
         slice_link=link or fast,
         device_link=link or fast,
     )

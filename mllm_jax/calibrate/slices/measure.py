@@ -77,7 +77,7 @@ class SliceCalibration:
         costs = self.fitted.costs
         errors = sorted(abs(check.error) for check in self.fitted.checks)
         lines = [
-            f"{pair.module} beside {pair.beside}: {pair.factor:.3g} times as long as predicted"
+            f"{pair.module} beside {pair.concurrent}: {pair.factor:.3g} times as long as predicted"
             for pair in costs.pairs
         ]
         lines.append(

@@ -124,10 +124,10 @@ class MpsControl:
             MpsError: the daemon refuses.
         """
         said = self.ask(f"sm_partition add {gpu} {chunks}")
-        found = re.search(r"\bGPU-\S+/\S+", said)
-        if found is None:
+        match = re.search(r"\bGPU-\S+/\S+", said)
+        if match is None:
             raise MpsError(f"MPS has made no partition of {chunks} chunks of {gpu}: {said}")
-        return found[0]
+        return match[0]
 
     def _ask_number(self, question: str) -> float:
         said = self.ask(question)

@@ -49,7 +49,7 @@ def serve_slices(
         if control.is_running:
             logger.info("MPS runs already in %s, and stays when this run ends", control.pipes)
             variables = _limit_threads(control, limits)
-            yield [{**own, VISIBLE: ",".join(gpus)} for own in variables]
+            yield [{**of_slice, VISIBLE: ",".join(gpus)} for of_slice in variables]
         else:
             yield _start_serving(stack, control, limits, gpus)
 
@@ -60,10 +60,10 @@ def _start_serving(
     """Start a daemon that ends with `stack`, and limit slices by what it has."""
     if control.has_static_partitions and len(gpus) == 1:
         with ExitStack() as attempt:
-            own = attempt.enter_context(_started_daemon(control, gpus, "-S"))
-            chunks = limits.chunks_of(own.free_chunks() or 0)
+            started = attempt.enter_context(_started_daemon(control, gpus, "-S"))
+            chunks = limits.chunks_of(started.free_chunks() or 0)
             if chunks is not None:
-                variables = _make_partitions(own, gpus[0], chunks)
+                variables = _make_partitions(started, gpus[0], chunks)
                 stack.enter_context(attempt.pop_all())
                 return variables
         # Such a daemon serves no client without a partition: another one takes its place.
@@ -84,7 +84,7 @@ def _started_daemon(
     folders = {PIPES: str(folder / "pipes"), LOGS: str(folder / "logs")}
     for path in folders.values():
         Path(path).mkdir()
-    own = replace(control, folders=folders)
+    started = replace(control, folders=folders)
     command = [sys.executable, guard.__file__, str(folder), control.program, *options]
     environment = {**control.environment, **folders, VISIBLE: ",".join(gpus)}
     keeper = subprocess.Popen(
@@ -92,8 +92,8 @@ def _started_daemon(
     )
     assert keeper.stdin is not None
     try:
-        _wait_until_running(own, keeper)
-        yield own
+        _wait_until_running(started, keeper)
+        yield started
     finally:
         keeper.stdin.close()
         keeper.wait()

@@ -64,10 +64,10 @@ def launch_slices(
                 {
                     **_without(environment),
                     **limits.process_environment(number, environment),
-                    **own,
+                    **of_slice,
                     SLICE: str(number),
                 }
-                for number, own in enumerate(variables)
+                for number, of_slice in enumerate(variables)
             ],
         )
 
@@ -127,8 +127,8 @@ def list_gpus(count: int, environment: Mapping[str, str]) -> list[str]:
         raise MpsError(f"nvidia-smi does not list GPUs: {error}; valid: NVIDIA's driver") from error
     names = re.findall(r"GPU-\S+", done.stdout)
     if len(names) < count:
-        found = done.stderr.strip() or f"nvidia-smi lists {len(names)}"
-        raise MpsError(f"parallel.devices is {count}, but {found}; valid: 1 to the number of GPUs")
+        output = done.stderr.strip() or f"nvidia-smi lists {len(names)}"
+        raise MpsError(f"parallel.devices is {count}, but {output}; valid: 1 to the number of GPUs")
     return names[:count]
 
 
@@ -172,8 +172,8 @@ def _passing_signals(processes: Sequence[Process]) -> Iterator[None]:
 def _explaining_code(codes: Sequence[int]) -> int:
     """The code of a process that did not end because of another one, if there is one."""
     failed = [code for code in codes if code]
-    own = [code for code in failed if code != ExitCode.LOST_PEER]
-    first = next(iter(own or failed), ExitCode.OK)
+    causes = [code for code in failed if code != ExitCode.LOST_PEER]
+    first = next(iter(causes or failed), ExitCode.OK)
     return first if first >= 0 else ExitCode.FAILED
 
 

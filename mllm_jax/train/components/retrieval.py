@@ -44,8 +44,8 @@ class PairOutputs(NamedTuple):
         """
         first, second = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in self)
         cosines = first @ second.T
-        own = np.diagonal(cosines) + ROUNDING
-        forth, back = (float(np.mean(own >= cosines.max(axis=axis))) for axis in (1, 0))
+        positives = np.diagonal(cosines) + ROUNDING
+        forth, back = (float(np.mean(positives >= cosines.max(axis=axis))) for axis in (1, 0))
         return forth, back
 
 
@@ -65,7 +65,7 @@ class PairReader:
         }
         specs = step.forward_specs, PartitionSpec(modules.backbone.view.batch_axes or None)
         self._read: Callable[..., Any] = jax.jit(step.shard_over_mesh(self._pick, *specs))
-        self._found: dict[str, list[PairOutputs]] = {name: [] for name in self._sources}
+        self._outputs: dict[str, list[PairOutputs]] = {name: [] for name in self._sources}
 
     def read(self, params: Any, batch: Batch) -> int:
         """Keep the outputs of the samples of a batch, on every process; their number."""
@@ -73,7 +73,7 @@ class PairReader:
         for name, arrays in self._read(*self._step.forward_inputs(params, batch)).items():
             first, second, weights = map(gather_to_host, arrays)
             exists = weights > 0
-            self._found[name].append(PairOutputs(first[exists], second[exists]))
+            self._outputs[name].append(PairOutputs(first[exists], second[exists]))
             count = int(exists.sum())
         return count
 
@@ -81,8 +81,8 @@ class PairReader:
         """`recall_at_1` of all samples that were read, by objective and direction, and `retrieved`,
         their number by objective."""
         recalls, counts = dict[str, float](), dict[str, int]()
-        for name, found in self._found.items():
-            pairs = PairOutputs(*map(np.concatenate, zip(*found, strict=True)))
+        for name, outputs in self._outputs.items():
+            pairs = PairOutputs(*map(np.concatenate, zip(*outputs, strict=True)))
             first, second = self._sources[name]
             directions = f"{name}/{first}_to_{second}", f"{name}/{second}_to_{first}"
             recalls |= zip(directions, pairs.recall_at_1(), strict=True)

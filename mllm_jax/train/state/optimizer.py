@@ -166,7 +166,7 @@ def count_trust_ratios(updates: Any, params: Any, layouts: Any) -> jax.Array:
         layouts: tree of `ParameterSharding` of all parameters.
     """
     by_path = _by_path(layouts).items()
-    scaled = {path: own for path, own in by_path if has_decay(path) and not is_load(path)}
+    scaled = {path: leaf for path, leaf in by_path if has_decay(path) and not is_load(path)}
     return count_known_ratios(updates, params, scaled)
 
 

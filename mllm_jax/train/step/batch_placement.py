@@ -407,8 +407,10 @@ def _send_to_all(array: jax.Array, mesh: Mesh, source: int) -> np.ndarray:
     """
     whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
     is_source = jax.process_index() == source
-    own = np.asarray(whole.addressable_data(0)) if is_source else np.zeros(array.shape, array.dtype)
-    return np.asarray(multihost_utils.broadcast_one_to_all(own, is_source=is_source))
+    local = (
+        np.asarray(whole.addressable_data(0)) if is_source else np.zeros(array.shape, array.dtype)
+    )
+    return np.asarray(multihost_utils.broadcast_one_to_all(local, is_source=is_source))
 
 
 def _addressable_rows(sharding: NamedSharding, rows: int) -> list[int]:

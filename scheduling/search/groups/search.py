@@ -151,8 +151,8 @@ class GroupSearch:
         while waiting and left:
             division = min(waiting, key=lambda each: (waiting[each], each))
             del waiting[division]
-            found = {*self._neighbours(division)} - self._seconds.keys()
-            waiting |= {each: self._seconds_of(each) for each in sorted(found)}
+            candidates = {*self._neighbours(division)} - self._seconds.keys()
+            waiting |= {each: self._seconds_of(each) for each in sorted(candidates)}
             faster = min(waiting.values(), default=inf) < fastest * (1 - EQUAL)
             fastest = min((fastest, *waiting.values()))
             left = PATIENCE if faster else left - 1

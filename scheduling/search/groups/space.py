@@ -112,8 +112,10 @@ class GroupSpace:
 def _split_quotas(
     quotas: tuple[float, ...], slices: int, equal: bool
 ) -> tuple[tuple[float, ...], ...]:
-    found = (each for each in product(quotas, repeat=slices) if isclose(sum(each), 1, abs_tol=1e-6))
-    return tuple(each for each in found if not equal or len({*each}) == 1)
+    combinations = (
+        each for each in product(quotas, repeat=slices) if isclose(sum(each), 1, abs_tol=1e-6)
+    )
+    return tuple(each for each in combinations if not equal or len({*each}) == 1)
 
 
 def _place_groups(

@@ -42,12 +42,12 @@ class GroupCosts:
         return RunningTask(module, phase, group.quota, rows)
 
     def seconds(
-        self, group: PlannedGroup, task: RunningTask, beside: Sequence[RunningTask] = ()
+        self, group: PlannedGroup, task: RunningTask, concurrent: Sequence[RunningTask] = ()
     ) -> float:
         """Seconds of a task of a group beside others on other slices of its devices."""
-        key = task, tuple(beside), group.slices, group.shards
+        key = task, tuple(concurrent), group.slices, group.shards
         if key not in self._known:
-            compute = self.slices.seconds(task, [*[task] * (group.slices - 1), *beside])
+            compute = self.slices.seconds(task, [*[task] * (group.slices - 1), *concurrent])
             self._known[key] = max(compute, self._shard_seconds(group, task))
         return self._known[key]
 

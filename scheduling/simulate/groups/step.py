@@ -250,13 +250,13 @@ class _TaskLoop:
 
     def _seconds(self, number: int) -> float:
         """Seconds of all of a group's task, beside what runs now."""
-        beside = [
+        concurrent = [
             self.running[other].queued.task
             for other in self.plan.neighbours[number]
             if other != number and other in self.running
         ]
         return self.costs.seconds(
-            self.plan.groups[number], self.running[number].queued.task, beside
+            self.plan.groups[number], self.running[number].queued.task, concurrent
         )
 
     def _end_task(self, number: int) -> TaskRun:

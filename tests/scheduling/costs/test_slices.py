@@ -49,7 +49,7 @@ def costs(
         },
         bandwidth=BANDWIDTH,
         pairs=tuple(
-            PairInterference(module=module, beside=beside, factor=factor)
+            PairInterference(module=module, concurrent=beside, factor=factor)
             for (module, beside), factor in (pairs or {}).items()
         ),
         slice_link=HardwareLink(bandwidth=1e12, latency=0),

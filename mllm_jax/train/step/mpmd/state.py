@@ -93,10 +93,10 @@ class GroupStates:
             shared: takes the place of `pick_shared`; nothing if the group is the first, or does not
                 change.
         """
-        own = [*leaves]
+        picked = [*leaves]
         for number, leaf in zip(self._shared, shared, strict=False):
-            own[number] = leaf
-        return self._selections[group](own)
+            picked[number] = leaf
+        return self._selections[group](picked)
 
     def join(self, parts: Sequence[Any]) -> Any:
         """The state, from the parts of all groups."""

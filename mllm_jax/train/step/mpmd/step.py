@@ -116,8 +116,8 @@ class MpmdStep(Step):
 
     def from_saved(self, state: State) -> State:
         """See `Step.from_saved`."""
-        own: State = transfer_arrays(state, shardings_of(self.abstract_state))
-        return own
+        placed: State = transfer_arrays(state, shardings_of(self.abstract_state))
+        return placed
 
     @property
     def forward_specs(self) -> Any:
@@ -157,8 +157,8 @@ class MpmdStep(Step):
         parts, told = list[State](), list[UpdateScalars]()
         sent = self._send_to_groups(state, signals)
         for update, (part, received) in zip(self._updates, sent, strict=True):
-            if update.own_sums:  # else nothing of the group trains
-                grads = [summed[name].gradients for name in update.own_sums]
+            if update.local_sums:  # else nothing of the group trains
+                grads = [summed[name].gradients for name in update.local_sums]
                 part, scalars = update.update(part, grads, received)
                 told.append(scalars)
             parts.append(part)
@@ -203,14 +203,14 @@ class MpmdStep(Step):
         """
         leaves, groups, moving = jax.tree.leaves(state), self._group_states, list[Any]()
         for number, update in enumerate(self._updates):
-            others = {n: x for n, x in signals.items() if n not in update.own_sums}
+            others = {n: x for n, x in signals.items() if n not in update.local_sums}
             shared = groups.pick_shared(leaves) if number else []
-            moving.append((shared, others) if update.own_sums else ([], {}))
+            moving.append((shared, others) if update.local_sums else ([], {}))
         moved = transfer_arrays(moving, self._scalars)
-        own = [{n: signals[n] for n in update.own_sums} for update in self._updates]
+        local = [{n: signals[n] for n in update.local_sums} for update in self._updates]
         return [
             (groups.select(number, leaves, shared), received | of_group)
-            for number, ((shared, received), of_group) in enumerate(zip(moved, own, strict=True))
+            for number, ((shared, received), of_group) in enumerate(zip(moved, local, strict=True))
         ]
 
     @cached_property

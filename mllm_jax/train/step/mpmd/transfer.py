@@ -168,9 +168,11 @@ def _stack_shards(array: jax.Array, mesh: Mesh) -> jax.Array:
     """Shards of the array `[devices, ...]`; zeros on devices that have none."""
     layout = NamedSharding(mesh, PartitionSpec(_AXIS))
     shape = array.sharding.shard_shape(array.shape)
-    own = {shard.device: shard.data for shard in array.addressable_shards}
+    local = {shard.device: shard.data for shard in array.addressable_shards}
     shards = [
-        own[device][None] if device in own else jnp.zeros((1, *shape), array.dtype, device=device)
+        local[device][None]
+        if device in local
+        else jnp.zeros((1, *shape), array.dtype, device=device)
         for device in mesh.local_devices
     ]
     stacked: jax.Array = jax.make_array_from_single_device_arrays(

@@ -74,7 +74,7 @@ class GroupUpdate:
         self._layout = {name: program.form.layout[name] for name in self.modules}
         self._trained, _ = program.frozen.partition(self._layout)
         #: The sums of this group.
-        self.own_sums = tuple(name for name in sums if name in self.modules)
+        self.local_sums = tuple(name for name in sums if name in self.modules)
 
     @cached_property
     def state_shapes(self) -> State:
@@ -115,15 +115,18 @@ class GroupUpdate:
 
     @cached_property
     def update(self) -> Callable[..., tuple[State, UpdateScalars]]:
-        """From state, gradients by `own_sums` and signals of all sums to the new state.
+        """From state, gradients by `local_sums` and signals of all sums to the new state.
 
         The memory of the state is taken.
         """
-        specs, own = self.state_specs, [self._sums[name].specs.gradients for name in self.own_sums]
+        specs, local = (
+            self.state_specs,
+            [self._sums[name].specs.gradients for name in self.local_sums],
+        )
         ratios = _SCALAR if trust_ratios(specs["optimizer"]) else None
         scalars: Any = _SCALAR
         out_specs = specs, UpdateScalars(scalars, scalars, scalars, ratios)
-        in_specs = specs, own, _SCALAR
+        in_specs = specs, local, _SCALAR
         mapped = shard_map(self._update, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs)
         return compile_on(self._mesh, mapped, out_specs, donated=(0,))
 

@@ -186,7 +186,7 @@ def _differentiate(
     leaves = jax.tree.leaves(arguments.trained)
 
     def loss_of(read: list[jax.Array | None], heads: Params, inputs: Any) -> Any:
-        all_leaves = [x if own is None else own for x, own in zip(leaves, read, strict=True)]
+        all_leaves = [x if new is None else new for x, new in zip(leaves, read, strict=True)]
         trained = structure.unflatten(all_leaves)
         return loss(arguments._replace(trained=trained, heads=heads), inputs)
 
