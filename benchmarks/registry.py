@@ -129,7 +129,7 @@ _ALL = (
         "configs/slices/towers.yaml",
         devices="host",
         options=(
-            BenchmarkOption("models", "names", "NAME,NAME", "of towers, mllm, bound, heads"),
+            BenchmarkOption("models", "names", "MODEL,MODEL", "of towers, mllm, bound, heads"),
             BenchmarkOption("widths", "names", "N,N", "of 64, 128, 256, 512"),
             BenchmarkOption("sequences", "names", "N,N", "positions of a row, of 64, 256"),
             BenchmarkOption(

@@ -63,10 +63,11 @@ def simulate_configured(
     config: ExperimentConfig, hardware: Hardware, folder: Path, variation: TimeVariation
 ) -> SimulatedStep | SimulatedGroups:
     """Simulate the configured step; of one program with a timeline in `folder`."""
-    from mllm_jax.plan.groups.simulate import simulate_configured_groups
     from mllm_jax.plan.simulate import simulate_config
 
     if config.parallel.groups:
+        from mllm_jax.plan.groups.simulate import simulate_configured_groups
+
         return simulate_configured_groups(config, hardware)
     return simulate_config(config, hardware, folder, variation)
 

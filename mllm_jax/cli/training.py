@@ -30,9 +30,10 @@ def prepare_training(request: CommandRequest) -> None:
 
 def training_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `train.trainer.train`; groups that do not fit in memory are refused."""
-    from mllm_jax.plan.groups.memory import check_groups_here
+    if request.config.parallel.groups:
+        from mllm_jax.plan.groups.memory import check_groups_here
 
-    check_groups_here(request.config, request.devices[0].device_kind)
+        check_groups_here(request.config, request.devices)
     return {
         "config": request.config,
         "console": request.console,

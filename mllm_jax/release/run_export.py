@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from mllm_jax.hf_format.release_format import (
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.trainable import LOAD
+from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
 from mllm_jax.models.graph import HEAD, OBJECTIVE
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
@@ -231,7 +231,11 @@ class RunExport:
 
     @cached_property
     def rules(self) -> list[tuple[str, TensorRule]]:
-        """Every rule with the dotted name of its parameter in the checkpoint."""
+        """Every rule with the dotted name of its parameter in the checkpoint.
+
+        Raises:
+            PretrainedError: a parameter has none, so that files would lack it.
+        """
         modules = self.release_format.rules(self.released_model)
         rules = [
             (f"{self.module_places[module]}.{rule.parameter}", rule)
@@ -239,7 +243,47 @@ class RunExport:
             for rule in rules_of_module
             if self.model.graph.writes or rule.parameter != HEAD_KERNEL
         ]
-        return [*rules, *export_rules(self.model.graph, self.full_modules, self._shapes).items()]
+        heads = export_rules(self.model.graph, self.full_modules, self._shapes)
+        self._check_complete({name for name, _ in rules} | heads.keys())
+        return [*rules, *heads.items()]
+
+    def _check_complete(self, written: Set[str]) -> None:
+        """Raise PretrainedError: the form has no tensor for a parameter of the exported modules."""
+        modules = tuple(f"{place}." for place in self.module_places.values())
+        missing = [
+            name
+            for name in self.saved.names
+            if name.startswith(modules) and name not in written and not self._is_left_out(name)
+        ]
+        if missing:
+            raise PretrainedError(
+                f"{self.release_format.name} has no tensor for {list_names(missing)}; valid: "
+                "rules for all parameters in the family's release, or a form that has them"
+            )
+
+    def _is_left_out(self, name: str) -> bool:
+        """Whether a parameter of an exported module is no tensor of its release by intention."""
+        if name.rpartition(".")[2] in (*ADAPTERS, LOAD, FIXED):
+            return True
+        if name.endswith(f".{HEAD_KERNEL}") and not self.model.graph.writes:
+            return True
+        if self.part is None:
+            return False
+        if self.part == self.model.backbone:
+            return ".extra_embedding." in name
+        is_exported_alone = self.part.endswith(CONNECTOR)
+        return name.startswith(self._connector_blocks) != is_exported_alone
+
+    @cached_property
+    def _connector_blocks(self) -> tuple[str, ...]:
+        """Beginnings of the names of parameters of edges into the backbone."""
+        edges = {name: self.model.graph.merge(name) for name in self.model.graph.merged}
+        return tuple(
+            f"{self.stored_names.on_disk(name)}.{block}."
+            for name, edge in edges.items()
+            if edge is not None
+            for block in edge.blocks
+        )
 
     @property
     def full_modules(self) -> dict[str, str]:

@@ -102,7 +102,7 @@ def test_every_option_in_the_help_is_accepted(
     options = re.findall(r"^ +(--[a-z-]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
-    values |= {"T": "1", "P": "0.5"}
+    values |= {"T": "1", "P": "0.5", "QUOTAS": "0.25,0.75"}
     values |= {"GIB": "60", "K": "2", "SHARE": "0.1", "SECONDS": "5", "MIXTURES": "1:9,9:1"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []

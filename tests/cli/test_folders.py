@@ -16,7 +16,7 @@ from mllm_jax.runtime.folder import RunError
 from tests.configs import ROOT
 
 #: Options that name a folder to write.
-WRITTEN = {"output", "out", "save", "write_batch", "write_keys"}
+WRITTEN = {"output", "out", "save", "write_batch", "write_keys", "calibrations"}
 #: Runs every command with every folder that it takes, as if it was not there, and tells what was
 #: loaded meanwhile.
 PROGRAM = """

@@ -40,7 +40,7 @@ def test_six_frames_of_three_files_lead_to_the_step(
     frames: list[traceback.FrameSummary] = []
     batch: Any = None
 
-    def step(state: Any, batch: Any) -> NoReturn:
+    def step(_: Experiment, state: Any, batch: Any) -> NoReturn:
         frames.extend(traceback.extract_stack()[:-1])
         raise RunError("the step is called")
 
@@ -64,7 +64,7 @@ def test_six_frames_of_three_files_lead_to_the_step(
     monkeypatch.setattr(trainer, "open_loader", lambda *_: nullcontext())
     monkeypatch.setattr(trainer.Trainer, "_read_batch", lambda *_: None)
     monkeypatch.setattr(trainer, "place_step", lambda *_: PlacedBatch(batch, {}, ""))
-    monkeypatch.setattr(trainer, "synchronize_program", lambda *_: step)
+    monkeypatch.setattr(Experiment, "update", step)
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "launch.py"), run_name="__main__")
     assert ended.value.code == ExitCode.BAD_INPUT

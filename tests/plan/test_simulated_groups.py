@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -141,6 +142,7 @@ def test_slices_that_do_not_fit_in_their_shares_are_refused_with_shares_that_do(
 
 
 def test_the_memory_of_unknown_devices_is_not_checked() -> None:
-    check_groups_here(config(parallel=MEDIA_APART), "cpu")
-    check_groups_here(config(), "NVIDIA H100 80GB HBM3")
-    check_groups_here(config(parallel=HALVES_OF_GPUS), "NVIDIA H100 80GB HBM3")
+    kinds = {"cpu": MEDIA_APART, "NVIDIA H100 80GB HBM3": HALVES_OF_GPUS}
+    for kind, parallel in kinds.items():
+        devices: Any = [SimpleNamespace(device_kind=kind)]
+        check_groups_here(config(parallel=parallel), devices)

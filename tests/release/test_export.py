@@ -283,3 +283,25 @@ def test_biases_that_training_has_moved_are_refused_though_they_move_no_longer(
     saved.biases[1, 0, 0, 2] = 0.125
     with pytest.raises(PretrainedError, match=r"experts of layer 2 are from 0 to 0\.125, moved"):
         assert RunExport(cast(SavedParameters, saved), part).release_format
+
+
+@dataclass
+class Names(Saved):
+    """A checkpoint of whose parameters the names are known."""
+
+    names: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize("part", [None, "decoder"])
+def test_a_parameter_without_a_tensor_is_refused(part: str | None) -> None:
+    values = small_model("llama").model_dump(mode="json") | {"encoders": {}}
+    config = {"model": values, "data": {"processor": None}, "train": {}}
+    left_out = ("decoder.layers.self_attn.q_proj.lora_a", "elsewhere.norm.bias")
+    saved = Names(config, np.zeros(0), ("decoder.norm.scale", *left_out))
+    rules = RunExport(cast(SavedParameters, saved), part).rules
+    assert "decoder.norm.scale" in {name for name, _ in rules}
+    saved.names = (*saved.names, "decoder.norm.bias")
+    with pytest.raises(
+        PretrainedError, match=r"llama has no tensor for decoder\.norm\.bias; valid"
+    ):
+        assert RunExport(cast(SavedParameters, saved), part).rules

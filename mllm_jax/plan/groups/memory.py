@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import jax
+
 from mllm_jax.config.configured_step import build_strategy, on_platform
 from mllm_jax.config.hardware import load_hardware, of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -133,16 +135,14 @@ def with_memory_shares(config: ExperimentConfig, hardware: Hardware) -> Experime
     return config.model_copy(update={"parallel": parallel})
 
 
-def check_groups_here(config: ExperimentConfig, device_kind: str) -> None:
+def check_groups_here(config: ExperimentConfig, devices: Sequence[jax.Device]) -> None:
     """`check_group_memory` on devices of this machine, if their memory is known.
 
     Args:
-        device_kind: their `jax.Device.device_kind`; `schedule.hardware` comes before it.
+        devices: the devices; `schedule.hardware` comes before what they are.
     """
-    if not config.parallel.groups:
-        return
     name = config.schedule.hardware
-    hardware = of_kind(device_kind) if name is None else load_hardware(name)
+    hardware = of_kind(devices[0].device_kind) if name is None else load_hardware(name)
     if hardware is not None and hardware.platform == config.parallel.platform:
         check_group_memory(config, hardware)
 

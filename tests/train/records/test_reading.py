@@ -113,15 +113,12 @@ def test_what_a_step_waits_for_data_is_measured(
     def opened(*_: Any) -> Iterator[Slow]:
         yield Slow(seconds)
 
-    def taken(name: str, program: Any, ahead: Any) -> Any:
-        made = {"loss": jnp.zeros(()), "learning_rate": 0.1, "carried": {}}
-        return lambda state, batch: (state, made)
-
+    results = {"loss": jnp.zeros(()), "learning_rate": 0.1, "carried": {}}
     batch: Any = None
     placed = PlacedBatch(batch, {}, "")
     monkeypatch.setattr(loop, "open_loader", opened)
     monkeypatch.setattr(loop, "place_step", lambda *_: placed)
-    monkeypatch.setattr(loop, "synchronize_program", taken)
+    monkeypatch.setattr(Experiment, "update", lambda _, state, batch: (state, results))
     waits: list[float] = []
 
     def listen(event: Any) -> None:

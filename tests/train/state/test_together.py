@@ -46,6 +46,7 @@ def look(program: str) -> object:
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
         step: Any = TrainStep.__new__(TrainStep)
+        step.program = SimpleNamespace(model=SimpleNamespace(backbone="decoder"))
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init_parameters = lambda key, **_: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
