@@ -127,8 +127,9 @@ class StepRunner:
 
         The step before may still run meanwhile; the one before that is waited for.
 
-        `self.step` is `TrainStep.update`, compiled (`train/step/step.py`). Forward and backward are
-        in `GradientProgram.accumulate_gradients`, in `train/step/plain.py` and `pipeline.py`;
+        `self.step` is `TrainStep.update`, compiled (`train/step/step.py`), or for modules in groups
+        `MpmdStep.update`, which starts a program a task (`train/step/mpmd`). Forward and backward
+        are in `GradientProgram.accumulate_gradients`, in `train/step/plain.py` and `pipeline.py`;
         clipping and optimizer are in `train/state/optimizer.py`, the update in `_update_state`.
 
         Raises:

@@ -175,6 +175,7 @@ FROZEN = [
 BUBBLES = in_bubbles(zero_bubble_schedule(2, 2, MICROBATCHES), FROZEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "plans", "frozen"),
     [
@@ -183,11 +184,10 @@ BUBBLES = in_bubbles(zero_bubble_schedule(2, 2, MICROBATCHES), FROZEN)
             {"decoder": {"tensor": 2}, "image": {"data": 4}, "vision": {"data": 2, "tensor": 2}},
             (),
         ),
-        pytest.param(
+        (
             BUBBLES,
             {"decoder": {"fsdp": 2}, "image": {"fsdp": 4}, "vision": {"fsdp": 2, "stage": 2}},
             ("image", "vision"),
-            marks=pytest.mark.slow,
         ),
     ],
     ids=("before", "bubbles"),

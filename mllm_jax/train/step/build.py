@@ -1,4 +1,7 @@
-"""The one builder of steps: plans -> grid -> mesh -> gradient program -> update."""
+"""Steps of one program: plans -> grid -> mesh -> gradient program -> update.
+
+Steps of modules in groups are built in `train/step/mpmd/build.py`.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from tests.configs import HALVED
 from tests.train.runs import first_states, run
 
 
+@pytest.mark.slow
 def test_a_run_takes_programs_that_were_compiled_ahead(
     small_config: Callable[..., ExperimentConfig], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
