@@ -293,5 +293,5 @@ def add_plan(
         calibrate_slices(serial, costs, print_line)
     hardware = load_hardware(config.schedule.hardware or "h100")
     planner = GroupPlanner(serial, hardware, read_slice_costs(costs))
-    found = plan_groups(planner, str(costs), config.run.path / f"{name}.yaml", time.perf_counter)
-    return timed.with_plan(load_config(found.file), found.chosen.seconds)
+    planned = plan_groups(planner, str(costs), config.run.path / f"{name}.yaml", time.perf_counter)
+    return timed.with_plan(load_config(planned.file), planned.chosen.seconds)

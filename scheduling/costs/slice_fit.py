@@ -233,9 +233,9 @@ class _TaskFit:
     def _fixed_seconds(self) -> float:
         """Seconds that would be left without rows, by the times on the largest slice."""
         largest = self.largest_quota
-        whole = self._by_quota[largest]
+        full = self._by_quota[largest]
         ends = [
-            (self._seconds(timed) - timed.task.rows * whole) / (1 - timed.task.rows)
+            (self._seconds(timed) - timed.task.rows * full) / (1 - timed.task.rows)
             for timed in self._alone
             if timed.task.rows < 1 and timed.task.quota == largest
         ]

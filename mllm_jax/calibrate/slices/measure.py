@@ -134,11 +134,11 @@ def _run_processes(config: ExperimentConfig) -> tuple[TimedPart, TimedMemory, Ti
             for _ in range(2)
         ]
         slices = processes[0].submit(measure_slices, config, SLICES)
-        whole = processes[1].submit(measure_whole, config, SLICES)
-        for future in (slices, whole):
+        full_device = processes[1].submit(measure_whole, config, SLICES)
+        for future in (slices, full_device):
             future.add_done_callback(partial(_release_others, barrier))
-        _raise_first([slices.exception(), whole.exception()])
-        return *slices.result(), whole.result()
+        _raise_first([slices.exception(), full_device.exception()])
+        return *slices.result(), full_device.result()
 
 
 def _release_others(barrier: Barrier, done: Future[Any]) -> None:
@@ -155,12 +155,12 @@ def _raise_first(errors: Sequence[BaseException | None]) -> None:
         raise raised[0]
 
 
-def _join_parts(part: TimedPart, memory: TimedMemory, whole: TimedPart) -> MeasuredSlices:
+def _join_parts(part: TimedPart, memory: TimedMemory, full_device: TimedPart) -> MeasuredSlices:
     """What both processes have measured; the host's seconds are those beside slices."""
     return MeasuredSlices(
         part.counts,
         part.output_bytes,
-        (*part.times, *whole.times),
+        (*part.times, *full_device.times),
         memory.bandwidth,
         slice_link=memory.link,
         device_link=memory.link,

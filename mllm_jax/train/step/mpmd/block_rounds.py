@@ -62,15 +62,15 @@ def plan_rounds(
     holders: dict[Starts, list[tuple[int, Starts]]] = {}
     for device, begin in _shard_starts(shape, source).items():
         for inside in _block_starts(source.shard_shape(shape), block):
-            held = numbers[device], inside
-            holders.setdefault(_add_starts(begin, inside), []).append(held)
+            holder = numbers[device], inside
+            holders.setdefault(_add_starts(begin, inside), []).append(holder)
     inside_all = [*_block_starts(target.shard_shape(shape), block)]
-    wanted = [
+    missing = [
         (numbers[device], inside, _rotate(holders[_add_starts(begin, inside)], turn))
         for turn, (device, begin) in enumerate(_shard_starts(shape, target).items())
         for inside in _rotate(inside_all, turn)
     ]
-    return BlockRounds(block, tuple(_fill_rounds(wanted)))
+    return BlockRounds(block, tuple(_fill_rounds(missing)))
 
 
 def _rotate(items: list[Any], turn: int) -> list[Any]:
@@ -80,13 +80,13 @@ def _rotate(items: list[Any], turn: int) -> list[Any]:
 
 
 def _fill_rounds(
-    wanted: list[tuple[int, Starts, list[tuple[int, Starts]]]],
+    missing: list[tuple[int, Starts, list[tuple[int, Starts]]]],
 ) -> Iterator[tuple[BlockMove, ...]]:
     """Rounds with all blocks that find a free source and a free target."""
-    while wanted:
+    while missing:
         moves: dict[int, BlockMove] = {}
         sources, left = set[int](), []
-        for target, write, holders in wanted:
+        for target, write, holders in missing:
             free = [holder for holder in holders if holder[0] not in sources]
             if target in moves or not free:
                 left.append((target, write, holders))
@@ -95,7 +95,7 @@ def _fill_rounds(
             sources.add(source)
             moves[target] = BlockMove(source, target, read, write)
         yield tuple(moves.values())
-        wanted = left
+        missing = left
 
 
 def _shard_starts(shape: tuple[int, ...], layout: Sharding) -> Mapping[jax.Device, Starts]:

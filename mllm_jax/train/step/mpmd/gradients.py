@@ -230,14 +230,14 @@ class _StepRun(ABC):
         self, gradients: Mapping[tuple[str, int], jax.Array], heads: Params | None = None
     ) -> None:
         """Send gradients of outputs, and of heads, to the devices of the encoders."""
-        wanted = {key: x for key, x in gradients.items() if self._has_backward(key[0])}
-        layouts = {key: self._encoders[key[0]].layout for key in wanted}
+        needed = {key: x for key, x in gradients.items() if self._has_backward(key[0])}
+        layouts = {key: self._encoders[key[0]].layout for key in needed}
         sums = self._tasks.sums if heads is not None else {}
         by_heads = {name: each.pick_heads(heads or {}) for name, each in sums.items()}
         head_layouts = {name: each.head_layouts for name, each in sums.items()}
-        if not wanted and not by_heads:
+        if not needed and not by_heads:
             return
-        moved, heads_moved = transfer_arrays((wanted, by_heads), (layouts, head_layouts))
+        moved, heads_moved = transfer_arrays((needed, by_heads), (layouts, head_layouts))
         self._gradients |= moved
         self._head_gradients |= heads_moved
 

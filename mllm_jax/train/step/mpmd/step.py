@@ -154,13 +154,13 @@ class MpmdStep(Step):
         """The state after a step, and `events.StepEnded.results`; the old state is taken."""
         losses, summed = self._differentiate(state["params"], batch)
         signals = {name: each.signals for name, each in summed.items()}
-        parts, told = list[State](), list[UpdateScalars]()
+        parts, scalars_by_group = list[State](), list[UpdateScalars]()
         sent = self._send_to_groups(state, signals)
         for update, (part, received) in zip(self._updates, sent, strict=True):
             if update.local_sums:  # else nothing of the group trains
                 grads = [summed[name].gradients for name in update.local_sums]
                 part, scalars = update.update(part, grads, received)
-                told.append(scalars)
+                scalars_by_group.append(scalars)
             parts.append(part)
         results = {
             "loss": losses.loss,
@@ -170,10 +170,10 @@ class MpmdStep(Step):
             "loads": summed[self.program.model.backbone].loads,
         }
         joined = self._group_states.join(parts)
-        ratios = self._join_ratios([each.trust_ratios for each in told])
+        ratios = self._join_ratios([each.trust_ratios for each in scalars_by_group])
         if ratios is not None:
             joined["optimizer"] = with_trust_ratios(joined["optimizer"], ratios)
-        results |= told[0]._asdict() | {"trust_ratios": ratios}
+        results |= scalars_by_group[0]._asdict() | {"trust_ratios": ratios}
         return joined, share_arrays(results, self.meshes)
 
     def _join_ratios(self, ratios: list[Any]) -> dict[str, jax.Array] | None:

@@ -144,8 +144,8 @@ class GroupUpdate:
             params = combine(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
         if self._skips:
-            kept = finite & jnp.isfinite(norm)
-            new = jax.tree.map(lambda new, old: jnp.where(kept, new, old), new, state)
+            is_good = finite & jnp.isfinite(norm)
+            new = jax.tree.map(lambda new, old: jnp.where(is_good, new, old), new, state)
         # An update that is left out does not count, as it does not for the optimizer.
         rate = jnp.asarray(self._rate(state["step"]), jnp.float32)
         ratios: Any = trust_ratios(optimizer)
