@@ -25,6 +25,9 @@ from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
 
+#: Segments of a row at most, for which all batches have space: batches of one size have one shape.
+SEGMENTS = 4
+
 
 def synthetic_batch(
     model: ModelConfig,
@@ -89,7 +92,7 @@ def _sample_targets(
     """Random targets of the samples that have all media of which objectives read an output."""
     ids = decoder.segment_ids
     rows, tokens = ids.shape
-    targets = spec.empty(rows, tokens, max(1, int(ids.max())))
+    targets = spec.empty(rows, tokens, SEGMENTS)
     assert isinstance(targets, SampleTargets)
     firsts = first_positions(ids)
     complete = np.ones((rows, 1 + targets.weights.shape[1]), bool)
@@ -160,8 +163,8 @@ def _random_tokens(
 
 
 def _random_lengths(rng: np.random.Generator, total: int) -> list[int]:
-    """Two to four lengths that leave some padding of `total`."""
-    parts = min(int(rng.integers(2, 5)), total)
+    """Two to `SEGMENTS` lengths that leave some padding of `total`."""
+    parts = min(int(rng.integers(2, SEGMENTS + 1)), total)
     cuts = np.sort(rng.choice(np.arange(1, total + 1), size=parts, replace=False))
     return np.diff(np.concatenate([[0], cuts])).tolist()
 
