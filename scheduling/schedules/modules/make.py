@@ -62,7 +62,7 @@ class _TickLoop:
         self._schedule, self._done = schedule, set[Task]()
         self._waiting: list[list[FusedTask]] = [[] for _ in schedule.limits]
         self._begun: list[set[int]] = [set() for _ in schedule.limits]
-        self._last: list[TaskKind] = [F for _ in schedule.limits]
+        self._last: list[tuple[TaskKind, int]] = [(F, -1) for _ in schedule.limits]
         for fused, group in schedule.tasks.items():
             self._waiting[group].append(fused)
 
@@ -77,13 +77,24 @@ class _TickLoop:
         return ticks
 
     def _next_of(self, group: int) -> FusedTask:
-        """Take a group's next task: a forward and a backward in turn, of the first microbatch."""
+        """Take a group's next task: forwards and backwards in turn, of the first microbatch.
+
+        All modules of the group run the one before any runs the other: who reads their outputs
+        needs all of them.
+        """
         ready = [fused for fused in self._waiting[group] if self._is_ready(group, fused)]
         if not ready:
             return ()
-        last = self._last[group]
-        first = min(ready, key=lambda fused: (fused[-1].kind is last, fused[0].microbatch))
-        self._last[group] = first[-1].kind
+        kind, microbatch = self._last[group]
+        first = min(
+            ready,
+            key=lambda fused: (
+                _pass_of(fused) != (kind, microbatch),
+                fused[-1].kind is kind,
+                fused[0].microbatch,
+            ),
+        )
+        self._last[group] = _pass_of(first)
         self._waiting[group].remove(first)
         if first[0].kind is not L:
             self._begun[group].add(first[0].microbatch)
@@ -96,3 +107,8 @@ class _TickLoop:
             return False
         begun = self._begun[group] | {task.microbatch for task in fused}
         return fused[0].kind is L or len(begun) <= self._schedule.limits[group]
+
+
+def _pass_of(fused: FusedTask) -> tuple[TaskKind, int]:
+    """Which pass of which microbatch a task ends."""
+    return fused[-1].kind, fused[-1].microbatch

@@ -57,6 +57,14 @@ def test_a_chain_of_modules_keeps_every_group_busy() -> None:
     assert len(make_module_schedule(chain, 4).ticks) == 2 * 4 + 2
 
 
+def test_modules_of_a_group_make_a_pass_together() -> None:
+    """The decoder reads the outputs of both, and is never kept waiting after the first."""
+    encoders = [PlacedModule(name, 1, ("decoder",)) for name in ("fine", "coarse")]
+    schedule = make_module_schedule([DECODER, *encoders], 4)
+    passes = [f"{task.kind.name}{task.microbatch}" for _, group, task in schedule if group == 1]
+    assert passes[::2] == passes[1::2] == ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"]
+
+
 def test_frozen_modules_have_no_backward() -> None:
     schedule = make_module_schedule([DECODER, replace(IMAGE, has_backward=False)], 3)
     assert not any(task.kind is B and task.module == "image" for _, _, task in schedule)
