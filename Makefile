@@ -16,7 +16,8 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 
 VENV := .venv
 BIN := $(VENV)/bin
-PINS := pyproject.toml constraints.txt
+# A linked environment, as in a git worktree, belongs to another folder: it is used as it is.
+PINS := $(if $(shell test -L $(VENV) && echo linked),,pyproject.toml constraints.txt)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)$(if $(ORDER), --order $(ORDER))
 ROOM_TESTS = $(if $(ROOM),tests/$(patsubst mllm_jax/%,%,$(patsubst tests/%,%,$(ROOM:/=))))
 # Each stamp stands for installed extras; newer pins install them anew.
@@ -28,7 +29,7 @@ COMPILERS := $(VENV)/.installed-compilers
 SITE := $(VENV)/.installed-docs
 # An install into a linked environment would change that of the folder which it belongs to.
 # --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
-INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; exit 1; }; $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link, through which nothing is installed; valid: this target first in the folder that it leads to, or no link"; exit 1; }; $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	--only-binary :all: --constraint constraints.txt --editable
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:

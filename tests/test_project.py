@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -11,10 +12,14 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from itertools import chain
+from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from mllm_jax.families import registry
+from mllm_jax.layers.config.encoder import EncoderConfig
 from tests.configs import ROOT
 
 PINS = [
@@ -154,3 +159,30 @@ def test_commands_of_the_hooks_are_those_of_make_lint() -> None:
     tools = set(re.findall(r"entry: \.venv/bin/(\S+)", hooks))
     assert tools == {"ruff", "mypy", "lint-imports"}
     assert all(f"$(BIN)/{tool}" in makefile for tool in tools)
+
+
+@pytest.mark.parametrize(("stamps", "works"), [(("created", "installed-test"), True), ((), False)])
+def test_make_uses_a_linked_environment_as_it_is(
+    tmp_path: Path, stamps: tuple[str, ...], works: bool
+) -> None:
+    environment = tmp_path / "environment"
+    environment.mkdir()
+    (tmp_path / "linked").symlink_to(environment)
+    for name in stamps:
+        (environment / f".{name}").touch()
+        os.utime(environment / f".{name}", (0, 0))  # older than the pins
+    command = ["make", "--dry-run", "test", f"VENV={tmp_path / 'linked'}"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert ("pip install" not in shown) == works
+
+
+def test_readme_lists_all_families() -> None:
+    text = " ".join((ROOT / "README.md").read_text().split())
+    for kind, is_encoder in (("Decoder", False), ("Encoder", True)):
+        (listed,) = re.findall(rf"{kind} families: ([\w, ]+)\.", text)
+        names = set(re.split(r", | and with experts ", listed.replace(", and", " and")))
+        assert names == {
+            name
+            for name, module in registry.iterate_modules()
+            if issubclass(module.config, EncoderConfig) == is_encoder
+        }

@@ -21,10 +21,16 @@ if TYPE_CHECKING:  # which --help does not need
 
 
 def prepare_training(request: CommandRequest) -> None:
-    """From now on, report at an interruption that nothing is lost."""
+    """Check the source, and from now on report at an interruption that nothing is lost.
+
+    Raises:
+        ConfigError: the model takes no media of the demo set.
+    """
+    from mllm_jax.config.checks.data_checks import check_demo_media
     from mllm_jax.runtime.interrupt import set_interrupt_status
     from mllm_jax.runtime.run_status import status_before_first_step
 
+    check_demo_media(request.config)
     set_interrupt_status(status_before_first_step(request.config))
 
 

@@ -28,6 +28,7 @@ from data.sources.order import SampleOrder
 from data.sources.source import Source
 from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.checks.checks import check_unplanned
+from mllm_jax.config.checks.data_checks import check_demo_media
 from mllm_jax.config.inputs import (
     TOKENS,
     round_budgets,
@@ -168,8 +169,10 @@ class _MeasuredSamples:
         """Measure all samples, if that has not been done.
 
         Raises:
+            ConfigError: the model takes no media of the demo set.
             DataError: the source cannot be used.
         """
+        check_demo_media(config)
         config = with_plans(config)
         source = make_source(config.data, "train")
         if not len(source):
