@@ -133,7 +133,7 @@ def _orbax_contents(step: int, state: Any, config: dict[str, Any]) -> Any:
 
 
 def _restore_state(checkpoints: CheckpointManager, abstract: Any) -> None:
-    restored = checkpoints.restore_latest(abstract)
+    restored = checkpoints.restore_state(abstract)
     assert restored is not None
     assert restored.step == 2
     jax.block_until_ready(restored.state)

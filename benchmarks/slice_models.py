@@ -97,10 +97,10 @@ def pair_halves(config: ExperimentConfig) -> Iterator[ExperimentConfig]:
     backbone, *others = config.parallel.plans
     for count in range(len(others)):
         for chosen in combinations(others, count):
-            apart = tuple(name for name in others if name not in chosen)
+            others_left = tuple(name for name in others if name not in chosen)
             groups = {
                 "first": DeviceGroupConfig(modules=(backbone, *chosen), quota=0.5),
-                "second": DeviceGroupConfig(modules=apart, quota=0.5),
+                "second": DeviceGroupConfig(modules=others_left, quota=0.5),
             }
             parallel = config.parallel.model_copy(update={"groups": groups})
             yield config.model_copy(update={"parallel": parallel})

@@ -110,8 +110,8 @@ def _speed_up(single: GroupRun, run: GroupRun | None) -> float | None:
 
 
 def _name_winner(gains: Mapping[str, float | None]) -> str:
-    found = {name: gain for name, gain in gains.items() if gain is not None and gain >= LEAST}
-    return max(found, key=lambda name: found[name], default="none")
+    winners = {name: gain for name, gain in gains.items() if gain is not None and gain >= LEAST}
+    return max(winners, key=lambda name: winners[name], default="none")
 
 
 # ---- other ways ----------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def _bubble_gain(planner: GroupPlanner) -> float | None:
 
 
 def _fastest_seconds(search: PlanSearch, space: Space) -> float | None:
-    found = search.search_plans(space=space).best
-    return found[0].seconds if found else None
+    plans = search.search_plans(space=space).best
+    return plans[0].seconds if plans else None
 
 
 def _mixture_gain(planner: GroupPlanner, plan: GroupPlan) -> float | None:

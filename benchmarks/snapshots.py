@@ -100,7 +100,7 @@ def bench_snapshots(
         config = config.model_copy(update={"train": train, "run": run})
         config.run.path.mkdir(parents=True)
         experiment = Experiment.build(config)
-        with open_snapshots(config, over=()) as memory:
+        with open_snapshots(config, final_errors=()) as memory:
             assert memory is not None, "the configuration takes snapshots"
             state = experiment.step.init(jax.random.key(config.train.seed))
             progress = Progress(0, LoaderState(config.train.seed))

@@ -24,7 +24,7 @@ from data.config import DataConfig
 from data.loading.assemble import BatchAssembler, RowNumbers, capacity_of
 from data.loading.prefetch import PrefetchIterator, SlicedDataset, UnseekableIterator
 from data.planning.groups.group import WHOLE, HostGroupSpec
-from data.planning.groups.turns import TakenSample
+from data.planning.groups.turns import StepSample
 from data.planning.layout import SamplePlacement, media_of_plan, runs_of_plan, used_lengths
 from data.planning.lengths import DrawnLengths, LengthTable, open_lengths
 from data.planning.packing import Capacity
@@ -61,7 +61,7 @@ class MicrobatchStats:
         group: the hosts.
         placements: where the placed samples lie.
         offered: number of samples that its step could choose from.
-        taken: as of `MicrobatchPlan`.
+        step_samples: as of `MicrobatchPlan`.
     """
 
     samples: int
@@ -76,7 +76,7 @@ class MicrobatchStats:
     group: HostGroupSpec = WHOLE
     placements: tuple[SamplePlacement, ...] = ()
     offered: int = 0
-    taken: tuple[TakenSample, ...] = ()
+    step_samples: tuple[StepSample, ...] = ()
 
     @property
     def stream_positions(self) -> tuple[int, ...]:
@@ -116,12 +116,13 @@ class _PlanIterator(UnseekableIterator):
 
     def __init__(self, planner: BatchPlanner, offset: int, stride: int) -> None:
         super().__init__()
-        self._planner, self._skipped, self._stride = planner, offset, stride
+        self._planner, self._stride = planner, stride
+        self._plans_to_skip = offset
 
     def make_element(self) -> MicrobatchPlan:
-        for _ in range(self._skipped):
+        for _ in range(self._plans_to_skip):
             self._planner.plan()
-        self._skipped = self._stride - 1
+        self._plans_to_skip = self._stride - 1
         return self._planner.plan()
 
 
@@ -156,13 +157,13 @@ class _AssembleMicrobatch:
             batch = with_places(batch, plan)
         stats = microbatch_stats(plan, self._config.rows)
         skipped = plan.skipped + tuple(skip for _, skip in missing)
-        at = tuple(placement.position for placement, _ in missing)
-        return {"batch": batch, "host": _HostPart(stats, skipped, plan.state, at)}
+        unread = tuple(placement.position for placement, _ in missing)
+        return {"batch": batch, "host": _HostValues(stats, skipped, plan.state, unread)}
 
 
 @dataclass(frozen=True)
-class _HostPart:
-    """What a microbatch has besides its batch, for the host alone."""
+class _HostValues:
+    """The attributes of a `Microbatch` that stay on the host: all but its batch."""
 
     stats: MicrobatchStats
     skipped: tuple[SkippedSample, ...]
@@ -196,7 +197,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.group,
         plan.placements,
         plan.offered,
-        plan.taken,
+        plan.step_samples,
     )
 
 
@@ -251,7 +252,7 @@ class DataLoader(MicrobatchLoader):
         consumer: TrainingDemand = NO_DEMAND,
         lengths: LengthTable | None = None,
     ) -> None:
-        state = state_of(state, seed)
+        state = initial_state(state, seed)
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         capacity = capacity_of(config, processor)
@@ -285,7 +286,7 @@ def _planned_lengths(
     return lengths or open_lengths(source, processor, config)
 
 
-def state_of(state: LoaderState | None, seed: int) -> LoaderState:
+def initial_state(state: LoaderState | None, seed: int) -> LoaderState:
     """The state to begin from, by default the start of `seed`.
 
     Raises:

@@ -27,8 +27,8 @@ from data.loading.assemble import BatchArrays, RowNumbers, capacity_of, check_ro
 from data.loading.loader import (
     Microbatch,
     MicrobatchLoader,
+    initial_state,
     microbatch_stats,
-    state_of,
     with_places,
 )
 from data.loading.prefetch import PrefetchIterator, SlicedDataset, UnseekableIterator
@@ -385,7 +385,7 @@ class MeasuringDataLoader(MicrobatchLoader):
         consumer: TrainingDemand,
         cluster: HostGroup,
     ) -> None:
-        state = state_of(state, seed)
+        state = initial_state(state, seed)
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         check_records(source)

@@ -85,7 +85,7 @@ class GroupTurnLoader(MicrobatchLoader):
 
     def _takes_part(self, first: Microbatch) -> bool:
         """Whether this group takes part in the next step with the samples that it has for it."""
-        samples = first.stats.taken
+        samples = first.stats.step_samples
         offer = GroupOffer.for_samples(samples)
         answers = self._gather("epochs of the samples", [offer.first, [*offer.epochs.items()]])
         offers = [GroupOffer(begin, dict(map(tuple, epochs))) for begin, epochs in answers]
@@ -122,7 +122,7 @@ def padding_of(microbatch: Microbatch) -> Microbatch:
         sent=0,
         placements=(),
         offered=0,
-        taken=(),
+        step_samples=(),
     )
     return Microbatch(_padding_batch(microbatch.batch), empty, (), microbatch.state)
 

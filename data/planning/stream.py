@@ -29,7 +29,7 @@ from data.faults import SampleFault
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
 from data.planning.epochs import Epoch, list_offered, list_readable
 from data.planning.groups.group import WHOLE, HostGroupSpec
-from data.planning.groups.turns import TakenSample
+from data.planning.groups.turns import StepSample
 from data.planning.ladder import Ladder
 from data.planning.layout import SamplePlacement, lay_out
 from data.planning.microbatches import costs_of, spread_over_time
@@ -164,7 +164,7 @@ class MicrobatchPlan:
         group: the hosts whose plan this is: `loads` and `most_expensive` are of their rows alone,
             in the order of `group.rows`.
         offered: number of samples that the step could choose from.
-        taken: the samples of all microbatches of the step, if there are several groups.
+        step_samples: the samples of all microbatches of the step, if there are several groups.
     """
 
     placements: tuple[SamplePlacement, ...]
@@ -177,7 +177,7 @@ class MicrobatchPlan:
     seconds: float = field(compare=False)
     group: HostGroupSpec = WHOLE
     offered: int = 0
-    taken: tuple[TakenSample, ...] = ()
+    step_samples: tuple[StepSample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,23 +295,23 @@ class BatchPlanner:
         after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
-        samples_taken = self._taken_samples(placed)
+        step_samples = self._list_step_samples(placed)
         seconds = (time.perf_counter() - began) / len(shares)
         capacity = capacity.with_limits(limits)
         return [
             replace(
                 self._plan_microbatch(part, share, capacity, state, () if m else skipped, seconds),
                 offered=len(offered),
-                taken=samples_taken,
+                step_samples=step_samples,
             )
             for m, (part, share, state) in enumerate(zip(parts, assignments, states, strict=True))
         ]
 
-    def _taken_samples(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
+    def _list_step_samples(self, placed: Sequence[_Waiting]) -> tuple[StepSample, ...]:
         """The samples of a step, as sent to other groups, if there are any."""
         several = self._group.count > 1
         return tuple(
-            TakenSample(item.position, *item.epoch, item.index) for item in placed if several
+            StepSample(item.position, *item.epoch, item.index) for item in placed if several
         )
 
     def _choose_thresholds(self, offered: Sequence[int]) -> Capacity:

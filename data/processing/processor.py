@@ -294,12 +294,12 @@ class Processor:
                 f"medium {number} of {encoder} was measured as {measured.count} positions but "
                 f"holds {len(medium.inputs)}",
             )
-        found, expected_grid = map(self.media[encoder].grid_of, (medium.lengths, measured))
-        if found != expected_grid:
+        grid, measured_grid = map(self.media[encoder].grid_of, (medium.lengths, measured))
+        if grid != measured_grid:
             raise LengthError(
                 sample.name,
-                f"medium {number} of {encoder} was measured as {expected_grid} of outputs but has "
-                f"{found}",
+                f"medium {number} of {encoder} was measured as {measured_grid} of outputs but has "
+                f"{grid}",
             )
         if medium.entries != measured.entries:
             raise LengthError(

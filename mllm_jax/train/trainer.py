@@ -150,7 +150,7 @@ class StepRunner:
                 else:
                     self.state, results = self.step(self.state, batch)
             self.in_flight.append((number, results["loss"]))
-            if self.is_awaited(number):
+            if self.must_wait_for(number):
                 self.wait_for_steps()
         return self._end_step(read.microbatches, results)
 
@@ -161,7 +161,7 @@ class StepRunner:
             with self.phase("wait", number), waiting_for_peers(f"step {number}"):
                 loss.block_until_ready()
 
-    def is_awaited(self, step: int) -> bool:
+    def must_wait_for(self, step: int) -> bool:
         """Whether a step is waited for before it ends."""
         return False
 
@@ -266,7 +266,7 @@ class Trainer(StepRunner):
         with self.components.stop, super().opened_run():
             yield
 
-    def is_awaited(self, step: int) -> bool:
+    def must_wait_for(self, step: int) -> bool:
         """Whether a step is waited for before it ends: the first, and where work is due."""
         # The first loss is reported as soon as it is there.
         return step == self._first_step or any(due_work(self.config, step))
@@ -341,7 +341,7 @@ class Trainer(StepRunner):
             guard.check_state(step, self.state)
             progress = progress_of_all(self.progress)
             saved = self.experiment.step.to_saved(self.state)
-            self.components.checkpoints.save_state(saved, progress, guard.sane, last=is_last)
+            self.components.checkpoints.save_state(saved, progress, guard.usual_step, last=is_last)
 
     def evaluate_state(
         self, stopping: Callable[[], bool] = lambda: False
@@ -473,8 +473,8 @@ def open_trainer(
     checkpoints = CheckpointManager(folder, config.checkpoint, regrouping)
     try:
         current_peers().note_activity("restoring or making the state", limited=False)
-        over = DivergedError, GeneratorExit, StoppedRun
-        with open_snapshots(config, over) as snapshots:
+        final_errors = DivergedError, GeneratorExit, StoppedRun
+        with open_snapshots(config, final_errors) as snapshots:
             state, progress = restore_or_init(
                 experiment, checkpoints, console, sources, from_step, snapshots, remote
             )

@@ -164,9 +164,9 @@ class Hardware(_Data):
 
     @property
     def cores(self) -> int | None:
-        """Streaming multiprocessors of a GPU, as its compiler knows them; None if none are told."""
-        told = re.search(r"core_count: (\d+)", self.target_config or "")
-        return int(told[1]) if told else None
+        """Streaming multiprocessors of a GPU; None without a `target_config` for its compiler."""
+        match = re.search(r"core_count: (\d+)", self.target_config or "")
+        return int(match[1]) if match else None
 
     @property
     def usable_memory(self) -> float:

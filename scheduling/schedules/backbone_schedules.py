@@ -83,28 +83,28 @@ def zero_bubble_schedule(stages: int, chunks: int, microbatches: int) -> Schedul
 @lru_cache(maxsize=64)
 def _cached_zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
     schedule = interleaved_schedule(stages, chunks, microbatches)
-    waiting: list[deque[Task]] = [deque() for _ in range(stages)]
-    rows = [_with_weights(row, waiting) for row in schedule.ticks]
-    while any(waiting):
-        rows.append(tuple((tasks.popleft(),) if tasks else () for tasks in waiting))
+    deferred: list[deque[Task]] = [deque() for _ in range(stages)]
+    rows = [_with_weights(row, deferred) for row in schedule.ticks]
+    while any(deferred):
+        rows.append(tuple((weights.popleft(),) if weights else () for weights in deferred))
     return replace(schedule, ticks=tuple(rows))
 
 
 def _with_weights(
-    row: tuple[FusedTask, ...], waiting: Sequence[deque[Task]]
+    row: tuple[FusedTask, ...], deferred: Sequence[deque[Task]]
 ) -> tuple[FusedTask, ...]:
     """A tick with weight gradients that make it no longer, or that every stage has.
 
     Args:
-        waiting: weight gradients that wait on each stage, as changed by the tick.
+        deferred: by stage, tasks of weight gradients that have not run; the tick changes them.
     """
-    full = all(len(column) > 1 for column in row) and all(waiting)
-    length = max(map(len, row)) + full
+    every_stage_has_weights = all(len(tasks) > 1 for tasks in row) and all(deferred)
+    length = max(map(len, row)) + every_stage_has_weights
     fused = []
-    for tasks, deferred in zip(row, waiting, strict=True):
-        more = (deferred.popleft(),) if deferred and len(tasks) < length else ()
-        deferred.extend(task._replace(kind=W) for task in tasks if task.kind is B)
-        fused.append((*tasks, *more))
+    for tasks, weights in zip(row, deferred, strict=True):
+        first = (weights.popleft(),) if weights and len(tasks) < length else ()
+        weights.extend(task._replace(kind=W) for task in tasks if task.kind is B)
+        fused.append((*tasks, *first))
     return tuple(fused)
 
 

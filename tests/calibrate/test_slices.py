@@ -41,7 +41,7 @@ def test_a_recorded_call_runs_again_and_again_with_what_it_takes() -> None:
     first, _ = watched.add(total, x)
     watched.add(first, x)
     call = recorder.calls["adder"]["add"]
-    assert call.taken == (True, False)
+    assert call.donated == (True, False)
     for _ in range(2):
         added, of_x = call.with_own_memory()()
         assert added[0] == 1

@@ -67,7 +67,7 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
 
     step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract_state=None)
     checkpoints = SimpleNamespace(
-        restore_latest=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}),
+        restore_state=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}),
         close=lambda: None,
     )
     monkeypatch.setattr(evaluate.Experiment, "build", lambda _: SimpleNamespace(step=step))

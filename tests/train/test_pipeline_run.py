@@ -84,7 +84,7 @@ def canonical(experiment: Experiment, state: Any) -> Any:
 def restore(experiment: Experiment, folder: Path) -> Any:
     checkpoints = CheckpointManager(folder, CONFIG, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_latest(experiment.step.abstract_state)
+        found = checkpoints.restore_state(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None
@@ -249,7 +249,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 
     losses, last = run(experiment, state, progress, save)
     checkpoints.wait_for_saves()
-    found = checkpoints.restore_latest(experiment.step.abstract_state)
+    found = checkpoints.restore_state(experiment.step.abstract_state)
     checkpoints.close()
     assert found is not None
     again, same = run(experiment, found.state, found.progress)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class TakenSample:
+class StepSample:
     """A sample of a step: its place in the stream, the epoch of its member, and its index."""
 
     position: int
@@ -43,7 +43,7 @@ class GroupOffer:
     epochs: Mapping[int, int]
 
     @classmethod
-    def for_samples(cls, samples: Sequence[TakenSample]) -> GroupOffer:
+    def for_samples(cls, samples: Sequence[StepSample]) -> GroupOffer:
         """The offer of some samples, which are of one epoch of every member."""
         first = min(sample.position for sample in samples)
         return cls(first, {sample.member: sample.epoch for sample in samples})

@@ -41,21 +41,21 @@ class RecordedCall:
     Attributes:
         function: what was called.
         arguments: its arguments, trees of arrays.
-        taken: for each leaf of the arguments, whether the call takes its memory.
+        donated: for each leaf of the arguments, whether the call takes its memory.
         moved_bytes: bytes of arguments and results, each array once.
         result_bytes: bytes of the first result.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    taken: tuple[bool, ...]
+    donated: tuple[bool, ...]
     moved_bytes: int
     result_bytes: int
 
     def with_own_memory(self) -> Callable[[], Any]:
         """The call for one run, with copies of what it takes."""
         leaves, tree = jax.tree.flatten(self.arguments)
-        copied = [jnp.copy(x) if take else x for x, take in zip(leaves, self.taken, strict=True)]
+        copied = [jnp.copy(x) if take else x for x, take in zip(leaves, self.donated, strict=True)]
         jax.block_until_ready(copied)
         return partial(self.function, *jax.tree.unflatten(tree, copied))
 
@@ -83,11 +83,11 @@ class CallRecorder:
         copies = jax.tree.map(_copy_array, args)
         results = function(*args)
         leaves, results_alone = jax.tree.leaves(args), jax.tree.leaves(results)
-        taken = tuple(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
+        donated = tuple(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
         self.calls[name][method] = RecordedCall(
             function,
             copies,
-            taken,
+            donated,
             self._count_bytes([*leaves, *results_alone]),
             results_alone[0].nbytes if results_alone else 0,
         )

@@ -23,6 +23,9 @@ from mllm_jax.layers.attention.limits import FLASH_BLOCK
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import MaskKind
 
+#: Id of the padding of the first block, smaller than all ids of segments; those of others follow.
+_PADDING_ID = jnp.iinfo(jnp.int32).min
+
 
 class MaskBlocks(NamedTuple):
     """Pairs of blocks, `[rows, tokens / queries, tokens / keys]` bool.
@@ -73,7 +76,7 @@ class MaskBlocks(NamedTuple):
 
     @property
     def loop_bounds(self) -> jax.Array:
-        """Bounds of a loop over the blocks that one block meets, `[rows, blocks, 4]` int32.
+        """Bounds of a loop over the blocks that one block attends to, `[rows, blocks, 4]` int32.
 
         The first of `visible` and the end of the last; the first of `full` and the end of its run.
         """
@@ -112,14 +115,10 @@ def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Ma
 def cut_padding(ids: jax.Array) -> jax.Array:
     """`ids` `[rows, tokens]` with another id for the padding of every `FLASH_BLOCK` tokens.
 
-    What padding attends to means nothing: so it meets one block.
+    What padding attends to means nothing: it attends within its block, which costs least.
     """
     number = jnp.arange(ids.shape[1], dtype=jnp.int32) // FLASH_BLOCK
-    return jnp.where(ids == 0, _LEAST + number, ids)
-
-
-#: Id of the first padding: no segment has it or one of those that follow.
-_LEAST = jnp.iinfo(jnp.int32).min
+    return jnp.where(ids == 0, _PADDING_ID + number, ids)
 
 
 class _IdBounds(NamedTuple):
@@ -141,10 +140,10 @@ class _IdBounds(NamedTuple):
     @staticmethod
     def of(ids: jax.Array, size: int) -> _IdBounds:
         blocks = ids.reshape(len(ids), -1, size)
-        padding = blocks < _LEAST + ids.shape[1]
+        padding = blocks < _PADDING_ID + ids.shape[1]
         return _IdBounds(
             low=jnp.where(padding, jnp.iinfo(jnp.int32).max, blocks).min(2),
-            high=jnp.where(padding, _LEAST, blocks).max(2),
+            high=jnp.where(padding, _PADDING_ID, blocks).max(2),
             padding=padding.any(2),
             single=(blocks == blocks[:, :, :1]).all(2),
             first=blocks[:, :, 0],
@@ -152,7 +151,7 @@ class _IdBounds(NamedTuple):
 
 
 def _compare_pairs(
-    of_queries: jax.Array, of_keys: jax.Array, meet: Callable[[Any, Any], jax.Array]
+    of_queries: jax.Array, of_keys: jax.Array, compare: Callable[[Any, Any], jax.Array]
 ) -> jax.Array:
-    """`meet` of every block of queries with every block of keys, of arrays `[rows, blocks]`."""
-    return meet(of_queries[:, :, None], of_keys[:, None, :])
+    """`compare` of every block of queries with every block of keys, of arrays `[rows, blocks]`."""
+    return compare(of_queries[:, :, None], of_keys[:, None, :])

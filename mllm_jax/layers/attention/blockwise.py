@@ -1,4 +1,4 @@
-"""Blockwise attention: of any mask, a block of queries meets only the keys that it may see.
+"""Blockwise attention: of any mask, a block of queries attends only to keys that it may see.
 
 A packed row has many segments, and a query sees one of them. The keys that a block of queries sees
 lie in a window, whose width is the smallest of a few that are compiled. Work grows with the lengths
@@ -110,7 +110,7 @@ def _blockwise_attention(
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
     def attend_block(window: KeyWindow) -> jax.Array:
-        return _at_its_width(window, tokens, block, attend_width)
+        return _switch_width(window, tokens, block, attend_width)
 
     def attend_width(window: KeyWindow, width: int) -> jax.Array:
         seen = _visible_keys(window, tokens, mask, block, width)
@@ -133,7 +133,7 @@ def _backward(
     def backward_block(
         sums: list[jax.Array], window: KeyWindow
     ) -> tuple[list[jax.Array], jax.Array]:
-        return _at_its_width(window, tokens, block, partial(backward_width, sums))
+        return _switch_width(window, tokens, block, partial(backward_width, sums))
 
     def backward_width(
         sums: list[jax.Array], window: KeyWindow, width: int
@@ -152,12 +152,12 @@ def _backward(
 _blockwise_attention.defvjp(_forward, _backward)
 
 
-def _at_its_width(
-    window: KeyWindow, tokens: TokenIds, block: int, at: Callable[[KeyWindow, int], Any]
+def _switch_width(
+    window: KeyWindow, tokens: TokenIds, block: int, branch: Callable[[KeyWindow, int], Any]
 ) -> Any:
-    """`at` with the width of this window."""
+    """`branch` of a window with its width, which is one of a few."""
     sizes = window_widths(tokens.boundary_ids.shape[1], block)
-    return lax.switch(window.width, [partial(at, window, width) for width in sizes])
+    return lax.switch(window.width, [partial(branch, window, width) for width in sizes])
 
 
 def _window_inputs(window: KeyWindow, arrays: Any, block: int, width: int) -> Arrays:

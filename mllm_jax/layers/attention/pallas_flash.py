@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plt
+from jax.experimental.pallas import triton as plgpu
 
 from mllm_jax.layers.attention.blocks import MaskBlocks, cut_padding
 from mllm_jax.layers.attention.limits import FLASH_BLOCK
@@ -301,7 +301,7 @@ class _KernelLaunch(NamedTuple):
             grid=(loops.shape[1], outputs[0][0].shape[2], len(ids)),
             in_specs=[spec for _, spec in operands],
             out_specs=[spec for _, spec in outputs],
-            compiler_params=plt.CompilerParams(
+            compiler_params=plgpu.CompilerParams(
                 num_warps=self.tile.warps, num_stages=self.tile.stages
             ),
             interpret=self.options.interpret,
@@ -330,14 +330,14 @@ def _forward_kernel(
     def step(block: jax.Array, carry: Any, masked: bool) -> Any:
         acc, row_max, row_sum = carry
         keys = _BlockTokens.of(ids, block, tile.keys)
-        scores = plt.dot(query_block, k[keys.place], trans_b=True) * options.base_two
+        scores = plgpu.dot(query_block, k[keys.place], trans_b=True) * options.base_two
         if masked:
             seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         new_max = jnp.maximum(row_max, scores.max(axis=1))
         weights, rescale = jnp.exp2(scores - new_max[:, None]), jnp.exp2(row_max - new_max)
         values = v[keys.place]
-        acc = acc * rescale[:, None] + plt.dot(weights.astype(values.dtype), values)
+        acc = acc * rescale[:, None] + plgpu.dot(weights.astype(values.dtype), values)
         return acc, new_max, row_sum * rescale + weights.sum(axis=1)
 
     def filled(value: float, *shape: int) -> jax.Array:
@@ -374,14 +374,14 @@ def _queries_kernel(
     def step(block: jax.Array, total: jax.Array, masked: bool) -> jax.Array:
         keys = _BlockTokens.of(ids, block, tile.keys)
         key_block = k[keys.place]
-        scores = plt.dot(query_block, key_block, trans_b=True) * options.base_two
+        scores = plgpu.dot(query_block, key_block, trans_b=True) * options.base_two
         if masked:
             seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - lse_block)
-        d_weights = plt.dot(d_out_block, v[keys.place], trans_b=True)
+        d_weights = plgpu.dot(d_out_block, v[keys.place], trans_b=True)
         d_scores = weights * (d_weights - delta_block)
-        return total + plt.dot(d_scores.astype(key_block.dtype), key_block)
+        return total + plgpu.dot(d_scores.astype(key_block.dtype), key_block)
 
     total = _loop_blocks(loops, step, jnp.zeros(query_block.shape, jnp.float32))
     d_q[...] = (total * options.scale).astype(d_q.dtype)
@@ -412,15 +412,15 @@ def _keys_kernel(
         sum_k, sum_v = carry
         queries = _BlockTokens.of(ids, block, tile.queries)
         query_block, d_out_block = q[queries.place, head], d_out[queries.place, head]
-        scores = plt.dot(key_block, query_block, trans_b=True) * options.base_two
+        scores = plgpu.dot(key_block, query_block, trans_b=True) * options.base_two
         if masked:
             seen = _visible_pairs(queries, keys, options.mask, by_keys=True)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - lse[head, queries.place][None])
-        sum_v += plt.dot(weights.astype(d_out_block.dtype), d_out_block)
-        d_weights = plt.dot(value_block, d_out_block, trans_b=True)
+        sum_v += plgpu.dot(weights.astype(d_out_block.dtype), d_out_block)
+        d_weights = plgpu.dot(value_block, d_out_block, trans_b=True)
         d_scores = weights * (d_weights - delta[head, queries.place][None])
-        return sum_k + plt.dot(d_scores.astype(query_block.dtype), query_block), sum_v
+        return sum_k + plgpu.dot(d_scores.astype(query_block.dtype), query_block), sum_v
 
     def of_head(head: jax.Array, carry: Any) -> Any:
         return _loop_blocks(loops, partial(step, head=head), carry)

@@ -132,8 +132,8 @@ def _count_load(one_hot: jax.Array, logits: jax.Array, real: jax.Array) -> jax.A
     Args:
         one_hot: `[rows, positions, top_k, experts]`, one where an expert is chosen.
     """
-    sane = jnp.all(jnp.isfinite(logits) | ~real[..., None])
-    return jnp.where(sane, jnp.sum(one_hot, axis=(0, 1, 2)), jnp.nan)
+    is_finite = jnp.all(jnp.isfinite(logits) | ~real[..., None])
+    return jnp.where(is_finite, jnp.sum(one_hot, axis=(0, 1, 2)), jnp.nan)
 
 
 @jax.custom_vjp

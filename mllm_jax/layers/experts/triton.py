@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as plt
+from jax.experimental.pallas import triton as plgpu
 
 from mllm_jax.layers.varying import vary_like, without_types
 
@@ -26,7 +26,7 @@ from mllm_jax.layers.varying import vary_like, without_types
 BLOCK = 128
 #: Bytes that a row of a block has along the dimension that is summed.
 DEPTH = 128
-PARAMS = plt.CompilerParams(num_warps=8, num_stages=3)
+PARAMS = plgpu.CompilerParams(num_warps=8, num_stages=3)
 
 
 def product(
@@ -109,7 +109,7 @@ def _product_kernel(
             right = _load_block(kernels, column, inner, out.shape[1], depth, group)
         else:
             right = _load_block(kernels, inner, column, depth, out.shape[1], group)
-        return total + plt.dot(left, right, trans_b=transposed)
+        return total + plgpu.dot(left, right, trans_b=transposed)
 
     steps = needed.astype(jnp.int32) * pl.cdiv(depth, block[2])
     total = lax.fori_loop(0, steps, step, jnp.zeros(block[:2], jnp.float32))
@@ -129,7 +129,7 @@ def _of_kernels(
         row = begin + number * block[0] + jnp.arange(block[0])
         inputs = _load_block(rows, row, left, end, out.shape[0])
         gradients = _load_block(gradient, row, right, end, out.shape[1])
-        return total + plt.dot(inputs, gradients, trans_a=True)
+        return total + plgpu.dot(inputs, gradients, trans_a=True)
 
     steps = pl.cdiv(end - begin, block[0])
     total = lax.fori_loop(0, steps, step, jnp.zeros(block[1:], jnp.float32))
@@ -141,14 +141,14 @@ def _load_block(
 ) -> jax.Array:
     """`array[*group, rows, columns]`, zero from row `end` and column `width` on."""
     inside = (rows < end)[:, None] & (columns < width)[None]
-    return plt.load(array.at[*group, rows[:, None], columns[None]], mask=inside, other=0)
+    return plgpu.load(array.at[*group, rows[:, None], columns[None]], mask=inside, other=0)
 
 
 def _store_block(array: Any, rows: Any, columns: Any, end: Any, values: jax.Array) -> None:
     """`values` to `array[rows, columns]`, but nothing from row `end` or beyond the last column."""
     inside = (rows < end)[:, None] & (columns < array.shape[-1])[None]
     place = array.at[rows[:, None], columns[None]]
-    plt.store(place, values.astype(array.dtype), mask=inside)
+    plgpu.store(place, values.astype(array.dtype), mask=inside)
 
 
 def block_rows(rows: int, groups: int) -> int:

@@ -52,15 +52,15 @@ class SliceLimits:
         """Chunks of static partitions out of `total`; None if a quota is no number of chunks."""
         chunks = tuple(round(quota * total) for quota in self.quotas)
         pairs = zip(chunks, self.quotas, strict=True)
-        whole = all(n and isclose(n, quota * total, abs_tol=1e-6) for n, quota in pairs)
-        return chunks if whole else None
+        fits = all(n and isclose(n, quota * total, abs_tol=1e-6) for n, quota in pairs)
+        return chunks if fits else None
 
-    def process_environment(self, number: int, given: Mapping[str, str]) -> dict[str, str]:
+    def process_environment(self, number: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Variables of the process of a slice for JAX and NCCL.
 
         Args:
             number: number of the slice.
-            given: variables of the user, which stay as they are.
+            environment: variables of the user, which stay as they are.
         """
-        settings = {name: given.get(name, value) for name, value in NCCL_SETTINGS.items()}
+        settings = {name: environment.get(name, value) for name, value in NCCL_SETTINGS.items()}
         return settings | {VARIABLES[1]: f"{GPU_SHARE * self.memory[number]:.4g}"}

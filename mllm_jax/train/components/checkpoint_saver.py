@@ -50,18 +50,20 @@ class CheckpointSaver:
         self._checkpoints.retention.good = resumed.good
         self._failures = 0
 
-    def save_state(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
+    def save_state(
+        self, state: Any, progress: Progress, usual_step: int, *, last: bool = False
+    ) -> None:
         """Begin to save, unless the step is saved; a failure is noticed at the next save.
 
         Args:
-            sane: newest step whose loss was as it should be.
+            usual_step: newest step whose loss was usual, see `StepGuard`.
             last: no save will follow, so that this one is waited for and tried until it is done.
 
         Raises:
             SaveError: more saves in a row have failed than may.
         """
         self.wait_for_save()
-        self._mark_good(sane)
+        self._mark_good(usual_step)
         progress.good = self._checkpoints.retention.good
         if self._newest != progress.step:
             self._begin_save(progress.step, state, progress.to_json())
@@ -78,14 +80,14 @@ class CheckpointSaver:
         if step is not None and self._try_action(step, self._checkpoints.wait_for_saves):
             self._newest, self._failures = step, 0
 
-    def give_advice(self, sane: int) -> str:
+    def give_advice(self, usual_step: int) -> str:
         """Advice for a run that has diverged.
 
         Args:
-            sane: newest step whose loss was as it should be.
+            usual_step: newest step whose loss was usual, see `StepGuard`.
         """
         self.wait_for_save()
-        self._mark_good(sane)
+        self._mark_good(usual_step)
         good = self._checkpoints.retention.good
         if good not in self._checkpoints.steps:
             return (
@@ -97,9 +99,9 @@ class CheckpointSaver:
             f"with --from-step {good} and a lower train.learning_rate or train.clip_norm"
         )
 
-    def _mark_good(self, sane: int) -> None:
-        """Mark the newest checkpoint as good if a later step had a sane loss."""
-        if self._newest is not None and sane > self._newest:
+    def _mark_good(self, usual_step: int) -> None:
+        """Mark the newest checkpoint as good if a later step had a usual loss."""
+        if self._newest is not None and usual_step > self._newest:
             self._checkpoints.retention.good = self._newest
 
     def _save_until_done(self, step: int, state: Any, progress: dict[str, Any]) -> None:

@@ -350,7 +350,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     regrouping = experiment.step.form.regrouping
     checkpoints = CheckpointManager(folder, config.checkpoint, regrouping, read_only=True)
     try:
-        restored = checkpoints.restore_latest(
+        restored = checkpoints.restore_state(
             experiment.step.abstract_state,
             accept=lambda candidate: check_tokenizer(config, candidate.progress),
         )

@@ -23,7 +23,7 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import waiting_for_peers
-from mllm_jax.train.records.expert_loads import find_insane_layer
+from mllm_jax.train.records.expert_loads import find_nonfinite_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
@@ -71,12 +71,12 @@ class StepGuard:
         config: section `train.guard`.
         progress: progress of the run, whose `usual_loss`, `skipped_updates` and `skipped_in_row`
             are updated.
-        advice: text of advice for a run that has diverged, given its newest sane step.
+        advice: text of advice for a run that has diverged, given its newest usual step.
         expert_layers: numbers of the layers that have experts.
         names: names of the modules in messages.
 
     Attributes:
-        sane: newest step whose loss was finite and not doubtful; 0 before the first.
+        usual_step: newest step whose loss was finite and not doubtful; 0 before the first.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class StepGuard:
         self._config, self._progress, self._advice = config, progress, advice
         self._expert_layers, self._names = expert_layers, names
         self._waiting: deque[GuardFigures] = deque()
-        self.sane = 0
+        self.usual_step = 0
 
     def watch_step(self, figures: GuardFigures) -> None:
         """Add a step, and check those that have ended.
@@ -121,13 +121,13 @@ class StepGuard:
         if bad:
             more = f" and {len(bad) - 1} more" * (len(bad) > 1)
             what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"
-            raise DivergedError(f"{what}. {self._advice(self.sane)}")
+            raise DivergedError(f"{what}. {self._advice(self.usual_step)}")
 
     def _check_step(self, figures: GuardFigures) -> None:
         step = figures.step
         with waiting_for_peers(f"step {step}"):
             loss, norm = float(figures.loss), float(figures.gradient_norm)
-            layer = find_insane_layer(self._expert_layers, figures.expert_loads)
+            layer = find_nonfinite_layer(self._expert_layers, figures.expert_loads)
         if problem := _describe_not_finite(step, loss, norm, layer):
             self._skip_update(problem)
         else:
@@ -139,7 +139,7 @@ class StepGuard:
         row = self._progress.skipped_in_row + 1
         if row > self._config.skip:
             after = f", after {row - 1} updates left out" * (row > 1)
-            raise DivergedError(f"{problem}{after}. {self._advice(self.sane)}")
+            raise DivergedError(f"{problem}{after}. {self._advice(self.usual_step)}")
         self._progress.skipped_updates += 1
         self._progress.skipped_in_row = row
         logger.warning(
@@ -153,11 +153,11 @@ class StepGuard:
         if spike is not None and loss > spike * limit:
             raise DivergedError(
                 f"the loss is {loss:.4g} at step {step}, {loss / limit:.1f} times its usual "
-                f"{usual:.4g} (train.guard.spike allows {spike:g}). {self._advice(self.sane)}"
+                f"{usual:.4g} (train.guard.spike allows {spike:g}). {self._advice(self.usual_step)}"
             )
         if loss > DOUBTFUL * limit:
             return
-        self.sane = step
+        self.usual_step = step
         before = loss if usual is None else usual
         self._progress.usual_loss = _DECAY * before + (1 - _DECAY) * loss
 

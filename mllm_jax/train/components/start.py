@@ -105,7 +105,7 @@ def restore_or_init(
         check_continuation(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:
-        restored = checkpoints.restore_latest(
+        restored = checkpoints.restore_state(
             experiment.step.saved_shapes, from_step, accept, memory, remote
         )
     elif from_step is not None:

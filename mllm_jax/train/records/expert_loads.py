@@ -73,7 +73,7 @@ def rank_loads(loads: ArrayLike, ranks: int) -> tuple[float, float]:
     return float(by_rank.mean(-1).sum()), float(by_rank.max(-1).sum())
 
 
-def find_insane_layer(layers: Sequence[int], loads: ArrayLike | None) -> int | None:
+def find_nonfinite_layer(layers: Sequence[int], loads: ArrayLike | None) -> int | None:
     """The first layer whose router had logits that are not finite; its load is no number."""
     is_bad = () if loads is None else np.isnan(np.asarray(loads)).any(axis=-1)
     return next((layer for layer, bad in zip(layers, is_bad, strict=False) if bad), None)

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.train.records.expert_loads import (
-    find_insane_layer,
+    find_nonfinite_layer,
     rank_loads,
 )
 
@@ -107,8 +107,8 @@ class StepRecord:
     def left_out(self) -> bool:
         """Whether the update was left out; waits for the step."""
         values = float(self.loss), float(self.gradient_norm)
-        sane = find_insane_layer(self.expert_layers, self.expert_loads) is None
-        return self.skips and not (sane and all(map(math.isfinite, values)))
+        has_finite_logits = find_nonfinite_layer(self.expert_layers, self.expert_loads) is None
+        return self.skips and not (has_finite_logits and all(map(math.isfinite, values)))
 
     @property
     def phases(self) -> dict[str, PhaseLoad]:

@@ -154,7 +154,7 @@ class CheckpointManager:
             # Forced: which steps are saved is the loop's choice and not Orbax's.
             self._manager.save(step, args=items, force=True)
 
-    def restore_latest(
+    def restore_state(
         self,
         target: Any,
         step: int | None = None,
@@ -162,11 +162,11 @@ class CheckpointManager:
         memory: SnapshotMemory | None = None,
         remote: RemoteCheckpoints | None = None,
     ) -> RestoredState | None:
-        """The newest readable checkpoint, copy or snapshot, or None when there is none.
+        """The state of the newest readable checkpoint, copy or snapshot; None when there is none.
 
         Args:
             target: tree of `jax.ShapeDtypeStruct` with shardings.
-            step: the one to restore, whatever else there is; newer ones are set aside.
+            step: step of the state to restore; by default the newest. Newer ones are set aside.
             accept: raises if the run cannot go on from what was found, on all processes or on
                 none; nothing is set aside then, but what a copy takes the place of.
             memory: snapshots in the memory of the hosts; those that are as new as a checkpoint come
@@ -294,7 +294,7 @@ class CheckpointManager:
             return self._restore_snapshot(tried, target, memory)
         if isinstance(tried, RemoteCheckpoint):
             assert remote is not None, "there are no copies without them"
-            if reason := remote.fetch_checkpoint(tried, instead=tried.step in damaged):
+            if reason := remote.fetch_checkpoint(tried, replaces=tried.step in damaged):
                 return None, reason
             damaged.discard(tried.step)
             self._manager.reload()
@@ -397,24 +397,24 @@ def report_write_progress(directory: Path) -> Iterator[None]:
     Args:
         directory: folder of the run's checkpoints.
     """
-    over = threading.Event()
+    finished = threading.Event()
 
-    def look() -> None:
+    def watch_size() -> None:
         known = 0
-        while not over.wait(POLL_SECONDS):
+        while not finished.wait(POLL_SECONDS):
             size = _unfinished_bytes(directory)
             if size > known:
                 current_peers().note_activity(_format_written(size), limited=False)
             known = size
 
     with current_peers().noting_activity(_format_written(0), limited=False):
-        looking = threading.Thread(target=look, name="writes", daemon=True)
-        looking.start()
+        watcher = threading.Thread(target=watch_size, name="writes", daemon=True)
+        watcher.start()
         try:
             yield
         finally:
-            over.set()
-            looking.join()
+            finished.set()
+            watcher.join()
 
 
 def _format_written(size: int) -> str:

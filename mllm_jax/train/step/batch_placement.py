@@ -405,10 +405,12 @@ def _send_to_all(array: jax.Array, mesh: Mesh, source: int) -> np.ndarray:
     Args:
         source: number of a process that has some.
     """
-    whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
+    replicated = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
     is_source = jax.process_index() == source
     local = (
-        np.asarray(whole.addressable_data(0)) if is_source else np.zeros(array.shape, array.dtype)
+        np.asarray(replicated.addressable_data(0))
+        if is_source
+        else np.zeros(array.shape, array.dtype)
     )
     return np.asarray(multihost_utils.broadcast_one_to_all(local, is_source=is_source))
 

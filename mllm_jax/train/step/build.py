@@ -88,11 +88,13 @@ def build_step(
     if train is None:
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
     experts = model.backbone_config.experts
-    rate = experts.bias_rate if experts else 0.0
-    optimizer = build_optimizer(train, program.form.layout, frozen, rate)
+    bias_rate = experts.bias_rate if experts else 0.0
+    optimizer = build_optimizer(train, program.form.layout, frozen, bias_rate)
     skips = train.guard.skip > 0
-    schedule = learning_rate(train)
-    return TrainStep(program, mesh, optimizer, skips=skips, rate=schedule, options=overlap.options)
+    rate = learning_rate(train)
+    return TrainStep(
+        program, mesh, optimizer, skips=skips, learning_rate=rate, options=overlap.options
+    )
 
 
 def build_step_on_devices_of(
@@ -130,7 +132,7 @@ def with_pipeline_plan(step: TrainStep, **changes: Any) -> TrainStep:
     if not isinstance(program, PipelineProgram):
         raise TypeError(f"{type(program).__name__} has no PipelinePlan; valid: PipelineProgram")
     parts = step.mesh, step.optimizer
-    options = {"skips": step.skips, "rate": step.rate, "options": step.options}
+    options = {"skips": step.skips, "learning_rate": step.learning_rate, "options": step.options}
     return TrainStep(program.with_plan(**changes), *parts, **options)
 
 
@@ -145,13 +147,13 @@ def _build_configured_step(
 ) -> TrainStep:
     if config.parallel.groups:
         raise separate_programs_error(config.parallel.groups)
-    frozen, lowered = FrozenParameters.from_parts(config.frozen), configure_step(config)
-    parts = config.model, config.parallel.plans, lowered.pipeline, frozen
+    frozen, configured = FrozenParameters.from_parts(config.frozen), configure_step(config)
+    parts = config.model, config.parallel.plans, configured.pipeline, frozen
     return build_step(
         *parts,
         train=train,
         devices=devices,
-        exchanges=lowered.exchanges,
+        exchanges=configured.exchanges,
         overlap=overlap_of(config),
         reduce_dtype=config.parallel.reduce_dtype,
     )

@@ -205,7 +205,7 @@ class TrainStep(Step):
         optimizer: built by `build_optimizer` for the layout of the program's parameters.
         skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
             it was.
-        rate: learning rate by the number of updates before it, as the optimizer has it.
+        learning_rate: learning rate by the number of updates before it, as the optimizer has it.
         options: options of XLA's compiler for the step.
 
     Attributes:
@@ -224,12 +224,12 @@ class TrainStep(Step):
         optimizer: optax.GradientTransformation,
         *,
         skips: bool = False,
-        rate: optax.Schedule = no_rate,
+        learning_rate: optax.Schedule = no_rate,
         options: Options = NO_OPTIONS,
     ) -> None:
         self.program, self.form = program, program.form
         self.mesh, self.optimizer, self.skips, self.options = mesh, optimizer, skips, options
-        self.rate = rate
+        self.learning_rate = learning_rate
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
         trained, _ = program.frozen.partition(params)
@@ -359,7 +359,7 @@ class TrainStep(Step):
         scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
         scalars |= {"carried": carried, "aux": aux, "loads": loads, "part_norms": norms}
         # An update that is left out does not count, as it does not for the optimizer.
-        scalars["learning_rate"] = jnp.asarray(self.rate(state["step"]), jnp.float32)
+        scalars["learning_rate"] = jnp.asarray(self.learning_rate(state["step"]), jnp.float32)
         return new, scalars | {"trust_ratios": trust_ratios(optimizer)}
 
     @cached_property

@@ -91,22 +91,22 @@ def _find_wrong_tasks(schedule: ModuleSchedule) -> Iterator[str]:
     """Tasks that are missing, that there are not, or that are of another group or twice there."""
     expected, counts = schedule.tasks, Counter(f for row in schedule.ticks for f in row if f)
     for tick, row in enumerate(schedule.ticks):
-        for group, fused in enumerate(row):
-            place, listed = f"tick {tick}, group {group}", " + ".join(map(_name_of, fused))
-            if fused and fused not in expected:
+        for group, tasks in enumerate(row):
+            place, listed = f"tick {tick}, group {group}", " + ".join(map(_name_of, tasks))
+            if tasks and tasks not in expected:
                 yield f"{place}: {listed} is no task of the step; valid: tasks as they run as one"
-            elif fused and expected[fused] != group:
-                yield f"{place}: {listed} is of group {expected[fused]}; valid: that group"
-    for fused in expected:
-        if counts[fused] != 1:
-            listed = " + ".join(map(_name_of, fused))
-            yield f"{listed} appears {counts[fused]} times; valid: once"
+            elif tasks and expected[tasks] != group:
+                yield f"{place}: {listed} is of group {expected[tasks]}; valid: that group"
+    for tasks in expected:
+        if counts[tasks] != 1:
+            listed = " + ".join(map(_name_of, tasks))
+            yield f"{listed} appears {counts[tasks]} times; valid: once"
 
 
 def _find_early(schedule: ModuleSchedule) -> Iterator[str]:
     """Tasks before what they need."""
     ticks = {task: tick for tick, _, task in schedule}
-    together = {task: fused for fused in schedule.tasks for task in fused}
+    together = {task: tasks for tasks in schedule.tasks for task in tasks}
     for tick, group, task in schedule:
         for need in schedule.needs[task]:
             if ticks[need] >= tick and need not in together[task]:

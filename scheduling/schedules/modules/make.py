@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduling.schedules.modules.check import check_module_schedule, check_placed_modules
-from scheduling.schedules.modules.schedule import L, ModuleSchedule, PlacedModule
+from scheduling.schedules.modules.schedule import L, ModuleSchedule, PlacedModule, ProgramTasks
 from scheduling.schedules.task_kinds import F, TaskKind
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 
 
 def make_module_schedule(
@@ -39,9 +39,9 @@ def make_module_schedule(
         limits = [microbatches] * groups if waits else _depths(modules, groups)
     schedule = ModuleSchedule(tuple(modules), microbatches, waits, tuple(limits))
     check_placed_modules(schedule)
-    made = replace(schedule, ticks=tuple(_TickLoop(schedule).make_ticks()))
-    check_module_schedule(made)
-    return made
+    schedule = replace(schedule, ticks=tuple(_TickLoop(schedule).make_ticks()))
+    check_module_schedule(schedule)
+    return schedule
 
 
 def _depths(modules: Sequence[PlacedModule], groups: int) -> list[int]:
@@ -60,38 +60,38 @@ class _TickLoop:
 
     def __init__(self, schedule: ModuleSchedule) -> None:
         self._schedule, self._done = schedule, set[Task]()
-        self._waiting: list[list[FusedTask]] = [[] for _ in schedule.limits]
+        self._waiting: list[list[ProgramTasks]] = [[] for _ in schedule.limits]
         self._begun: list[set[int]] = [set() for _ in schedule.limits]
         self._last: list[tuple[TaskKind, int]] = [(F, -1) for _ in schedule.limits]
-        for fused, group in schedule.tasks.items():
-            self._waiting[group].append(fused)
+        for tasks, group in schedule.tasks.items():
+            self._waiting[group].append(tasks)
 
-    def make_ticks(self) -> list[tuple[FusedTask, ...]]:
+    def make_ticks(self) -> list[tuple[ProgramTasks, ...]]:
         ticks = []
         while any(self._waiting):
             row = tuple(self._next_of(group) for group in range(len(self._waiting)))
-            self._done.update(task for fused in row for task in fused)
+            self._done.update(task for tasks in row for task in tasks)
             for numbers, readers in zip(self._begun, self._schedule.last_readers, strict=True):
                 numbers -= {number for number in numbers if readers[number] <= self._done}
             ticks.append(row)
         return ticks
 
-    def _next_of(self, group: int) -> FusedTask:
+    def _next_of(self, group: int) -> ProgramTasks:
         """Take a group's next task: forwards and backwards in turn, of the first microbatch.
 
         All modules of the group run the one before any runs the other: who reads their outputs
         needs all of them.
         """
-        ready = [fused for fused in self._waiting[group] if self._is_ready(group, fused)]
+        ready = [tasks for tasks in self._waiting[group] if self._is_ready(group, tasks)]
         if not ready:
             return ()
         kind, microbatch = self._last[group]
         first = min(
             ready,
-            key=lambda fused: (
-                _pass_of(fused) != (kind, microbatch),
-                fused[-1].kind is kind,
-                fused[0].microbatch,
+            key=lambda tasks: (
+                _pass_of(tasks) != (kind, microbatch),
+                tasks[-1].kind is kind,
+                tasks[0].microbatch,
             ),
         )
         self._last[group] = _pass_of(first)
@@ -100,15 +100,15 @@ class _TickLoop:
             self._begun[group].add(first[0].microbatch)
         return first
 
-    def _is_ready(self, group: int, fused: FusedTask) -> bool:
+    def _is_ready(self, group: int, tasks: ProgramTasks) -> bool:
         """Whether all is there that a task needs, and the group has room for its microbatch."""
-        needs = {need for task in fused for need in self._schedule.needs[task]}
-        if not needs - {*fused} <= self._done:
+        needs = {need for task in tasks for need in self._schedule.needs[task]}
+        if not needs - {*tasks} <= self._done:
             return False
-        begun = self._begun[group] | {task.microbatch for task in fused}
-        return fused[0].kind is L or len(begun) <= self._schedule.limits[group]
+        begun = self._begun[group] | {task.microbatch for task in tasks}
+        return tasks[0].kind is L or len(begun) <= self._schedule.limits[group]
 
 
-def _pass_of(fused: FusedTask) -> tuple[TaskKind, int]:
+def _pass_of(tasks: ProgramTasks) -> tuple[TaskKind, int]:
     """Which pass of which microbatch a task ends."""
-    return fused[-1].kind, fused[-1].microbatch
+    return tasks[-1].kind, tasks[-1].microbatch

@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scheduling.schedules.task_kinds import B, F, TaskKind
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 
 #: The losses of a step, and their gradients by all outputs; not of stages.
 L = TaskKind("L", "losses", (("#8A8A8A",),), forward=False, cost="losses", passes=False)
+#: Tasks of a group that are one program: one task, or a forward and its backward; or none.
+ProgramTasks = tuple[Task, ...]
 
 
 @dataclass(frozen=True)
@@ -57,21 +59,20 @@ class ModuleSchedule:
         waits: whether losses of the step wait for all forwards; else a module without targets runs
             forward, losses and backward of a microbatch as one.
         limits: by group, the most microbatches in flight, see `in_flight`.
-        ticks: `ticks[t][g]` is what group g runs in tick t as one: nothing, one task, or a forward
-            and its backward.
+        ticks: `ticks[t][g]` are the tasks that group g runs in tick t as one program.
     """
 
     modules: tuple[PlacedModule, ...]
     microbatches: int
     waits: bool
     limits: tuple[int, ...]
-    ticks: tuple[tuple[FusedTask, ...], ...] = ()
+    ticks: tuple[tuple[ProgramTasks, ...], ...] = ()
 
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
         """Every task as `(tick, group, task)`, in the order in which the host starts them."""
         for tick, row in enumerate(self.ticks):
-            for group, fused in enumerate(row):
-                for task in fused:
+            for group, tasks in enumerate(row):
+                for task in tasks:
                     yield tick, group, task
 
     @property
@@ -80,17 +81,17 @@ class ModuleSchedule:
         return Task(L, self.modules[0].name, 0)
 
     @cached_property
-    def tasks(self) -> dict[FusedTask, int]:
-        """What runs as one, and the group of each, by microbatch and module."""
-        tasks = {
-            fused: module.group
+    def tasks(self) -> dict[ProgramTasks, int]:
+        """Tasks of each program, by microbatch and module, with the number of its group."""
+        groups = {
+            tasks: module.group
             for microbatch in range(self.microbatches)
             for module in self.modules
-            for fused in self._fused_tasks(module, microbatch)
+            for tasks in self._programs_of(module, microbatch)
         }
-        return tasks | ({(self.losses,): self.modules[0].group} if self.waits else {})
+        return groups | ({(self.losses,): self.modules[0].group} if self.waits else {})
 
-    def _fused_tasks(self, module: PlacedModule, microbatch: int) -> list[FusedTask]:
+    def _programs_of(self, module: PlacedModule, microbatch: int) -> list[ProgramTasks]:
         kinds = [F, B] if module.has_backward else [F]
         tasks = tuple(Task(kind, module.name, microbatch) for kind in kinds)
         return [(task,) for task in tasks] if module.targets or self.waits else [tasks]
@@ -150,10 +151,10 @@ class ModuleSchedule:
         begun: list[set[int]] = [set() for _ in self.limits]
         done, most = set[Task](), [0] * len(self.limits)
         for row in self.ticks:
-            for group, fused in enumerate(row):
-                begun[group] |= {task.microbatch for task in fused if task.kind is not L}
+            for group, tasks in enumerate(row):
+                begun[group] |= {task.microbatch for task in tasks if task.kind is not L}
                 most[group] = max(most[group], len(begun[group]))
-            done.update(task for fused in row for task in fused)
+            done.update(task for tasks in row for task in tasks)
             for numbers, readers in zip(begun, self.last_readers, strict=True):
                 numbers -= {number for number in numbers if readers[number] <= done}
         return tuple(most)
@@ -165,7 +166,7 @@ class ModuleSchedule:
             for group in range(len(self.limits))
         ]
         numbers = [str(tick) for tick in range(len(self.ticks))]
-        cells = [[self._format_fused(fused) for fused in row] for row in self.ticks]
+        cells = [[self._format_program(tasks) for tasks in row] for row in self.ticks]
         columns = [["tick", *names]] + [[n, *c] for n, c in zip(numbers, cells, strict=True)]
         widths = [max(map(len, column)) for column in columns]
         lines = zip(*columns, strict=True)
@@ -174,9 +175,9 @@ class ModuleSchedule:
             for line in lines
         )
 
-    def _format_fused(self, fused: FusedTask) -> str:
+    def _format_program(self, tasks: ProgramTasks) -> str:
         """F3 is a forward of microbatch 3; imaF3 that of the image, beside others in its group."""
-        return "+".join(map(self._format_task, fused)) or "."
+        return "+".join(map(self._format_task, tasks)) or "."
 
     def _format_task(self, task: Task) -> str:
         if task.kind is L:

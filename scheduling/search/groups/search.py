@@ -207,6 +207,6 @@ def _without(group: Members, unit: Members) -> Members:
 
 def _swapped(group: Members, one: Members, other: Members) -> Members:
     """The group with the other of two units in place of one that it has."""
-    kept = _without(_without(group, one), other)
+    remaining = _without(_without(group, one), other)
     added = [b for a, b in ((one, other), (other, one)) if {*a} <= {*group}]
-    return sum(added, kept)
+    return sum(added, remaining)

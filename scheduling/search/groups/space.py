@@ -183,10 +183,12 @@ def order_division(graph: ModuleGraph, islands: Sequence[Sequence[Sequence[str]]
     def first_of(group: Members) -> int:
         return order[group[0]]
 
-    kept = [
+    ordered = [
         sorted(
             (tuple(sorted(group, key=order.__getitem__)) for group in island if group), key=first_of
         )
         for island in islands
     ]
-    return tuple(sorted((tuple(island) for island in kept if island), key=lambda x: first_of(x[0])))
+    return tuple(
+        sorted((tuple(island) for island in ordered if island), key=lambda x: first_of(x[0]))
+    )

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from scheduling.costs.slices import Phase, RunningTask
 from scheduling.schedules.modules.make import make_module_schedule
-from scheduling.schedules.modules.schedule import L, ModuleSchedule, PlacedModule
+from scheduling.schedules.modules.schedule import L, ModuleSchedule, PlacedModule, ProgramTasks
 from scheduling.schedules.task_kinds import B, F, TaskKind
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.groups.costs import GroupCosts
 from scheduling.simulate.groups.graph import ModuleGraph
 from scheduling.simulate.groups.plan import GroupPlan
@@ -116,7 +116,7 @@ class _QueuedTask(NamedTuple):
     task: RunningTask
     started: float = 0.0
     needs: Mapping[Task, float] = {}
-    ends: FusedTask = ()
+    ends: ProgramTasks = ()
 
 
 _Orders = Sequence[deque[_QueuedTask]]
@@ -135,11 +135,11 @@ class _StepPrograms:
         orders: _Orders = [deque() for _ in self.plan.groups]
         host = 0.0
         for row in self.schedule.ticks:
-            for number, fused in enumerate(row):
-                tasks = [task for each in fused for task in self._parts_of(number, each)]
+            for number, program in enumerate(row):
+                tasks = [task for each in program for task in self._parts_of(number, each)]
                 for task in tasks:
-                    needs = self._arrivals(number, fused) if task is tasks[0] else {}
-                    ends = fused if task is tasks[-1] else ()
+                    needs = self._arrivals(number, program) if task is tasks[0] else {}
+                    ends = program if task is tasks[-1] else ()
                     orders[number].append(_QueuedTask(task, host, needs, ends))
                 if tasks and not self.plan.is_single:
                     host += max(map(self.costs.slices.host_seconds, tasks))
@@ -160,12 +160,12 @@ class _StepPrograms:
         trains = phase != "backward" or self.costs.graph.by_name[name].has_backward
         return trains and self.costs.has_task(name, phase)
 
-    def _arrivals(self, number: int, fused: FusedTask) -> dict[Task, float]:
+    def _arrivals(self, number: int, program: ProgramTasks) -> dict[Task, float]:
         """Tasks of other programs whose results are needed, and the seconds until these arrive."""
         arrivals: dict[Task, float] = {}
-        for task in fused:
+        for task in program:
             for need in self._needs_of(task):
-                if need not in fused:
+                if need not in program:
                     # Gradients are those of the module that has made the outputs.
                     name = task.module if task.kind is B else need.module
                     later = self._copy_seconds(name, self.plan.group_of[need.module], number)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from scheduling.schedules.modules.check import check_module_schedule
 from scheduling.schedules.modules.make import make_module_schedule
-from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
+from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule, ProgramTasks
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 
 DECODER, IMAGE = PlacedModule("decoder", 0), PlacedModule("image", 1, ("decoder",))
 
@@ -79,9 +79,9 @@ def swapped(schedule: ModuleSchedule, *places: tuple[int, int]) -> ModuleSchedul
     return replace(schedule, ticks=tuple(map(tuple, rows)))
 
 
-def changed(schedule: ModuleSchedule, tick: int, group: int, fused: FusedTask) -> ModuleSchedule:
+def changed(schedule: ModuleSchedule, tick: int, group: int, tasks: ProgramTasks) -> ModuleSchedule:
     rows = [list(row) for row in schedule.ticks]
-    rows[tick][group] = fused
+    rows[tick][group] = tasks
     return replace(schedule, ticks=tuple(map(tuple, rows)))
 
 

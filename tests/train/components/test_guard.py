@@ -57,7 +57,7 @@ def record(step: int, loss: float, norm: float = 1.0, *, skips: bool = False) ->
 
 def guarded(losses: Sequence[float], **config: Any) -> StepGuard:
     """A guard that has seen these losses."""
-    guard = StepGuard(GuardConfig(**config), Progress(0, LoaderState(0)), "sane: {}".format)
+    guard = StepGuard(GuardConfig(**config), Progress(0, LoaderState(0)), "usual: {}".format)
     for step, loss in enumerate(losses, 1):
         guard.watch_step(record(step, loss))
     guard.check_all()
@@ -68,7 +68,7 @@ def guarded(losses: Sequence[float], **config: Any) -> StepGuard:
 def test_a_step_that_is_not_finite_ends_the_run(loss, norm):
     guard = guarded([2.0, 1.0])
     guard.watch_step(record(3, loss, norm))
-    with pytest.raises(DivergedError, match=r"is (nan|inf) at step 3\. sane: 2"):
+    with pytest.raises(DivergedError, match=r"is (nan|inf) at step 3\. usual: 2"):
         guard.check_all()
 
 
@@ -84,14 +84,14 @@ def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_fini
     guard = StepGuard(
         GuardConfig(skip=1), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5)
     )
-    sane, insane = np.ones((3, 2)), np.array([[1.0, 1.0], [NAN, NAN], [1.0, 1.0]])
-    for step, loads in enumerate((sane, insane, sane, insane), 1):
+    finite, nonfinite = np.ones((3, 2)), np.array([[1.0, 1.0], [NAN, NAN], [1.0, 1.0]])
+    for step, loads in enumerate((finite, nonfinite, finite, nonfinite), 1):
         guard.watch_step(replace(record(step, 2.0), expert_loads=loads))
     guard.check_all()
-    assert (guard.sane, guard._progress.skipped_updates) == (3, 2)
+    assert (guard.usual_step, guard._progress.skipped_updates) == (3, 2)
     told = "logits of the router of layer 3 are not finite at step {}".format
     assert f"{told(4)}: its update is left out (1 of 1 in a row)" in caplog.text
-    guard.watch_step(replace(record(5, 2.0), expert_loads=insane))
+    guard.watch_step(replace(record(5, 2.0), expert_loads=nonfinite))
     with pytest.raises(DivergedError, match=rf"^{told(5)}, after 1 updates left out\. 3$"):
         guard.check_all()
 
@@ -116,8 +116,8 @@ def test_a_bounded_number_of_updates_in_a_row_is_left_out(caplog):
 
 def test_a_spike_ends_the_run_if_it_is_asked_to():
     usual = [2.0] * 30
-    assert guarded([*usual, 7.0, 1e6, 2.0]).sane == 33
-    assert guarded([*usual, 7.0]).sane == 30
+    assert guarded([*usual, 7.0, 1e6, 2.0]).usual_step == 33
+    assert guarded([*usual, 7.0]).usual_step == 30
     with pytest.raises(DivergedError, match=r"loss is 7 at step 31, 3.5 times its usual 2 .*spike"):
         guarded([*usual, 7.0], spike=3)
     guarded([*usual, 5.9], spike=3)

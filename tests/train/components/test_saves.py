@@ -63,9 +63,11 @@ def made(
     return CheckpointSaver(written, own, progress), written  # type: ignore[arg-type]
 
 
-def save(own: CheckpointSaver, step: int, sane: int | None = None, **changes: Any) -> Progress:
+def save(
+    own: CheckpointSaver, step: int, usual_step: int | None = None, **changes: Any
+) -> Progress:
     progress = Progress(step, LoaderState(0))
-    own.save_state(STATE, progress, step if sane is None else sane, **changes)
+    own.save_state(STATE, progress, step if usual_step is None else usual_step, **changes)
     return progress
 
 
@@ -153,14 +155,14 @@ def test_the_last_save_is_tried_till_it_is_done_with_growing_pauses(
 def test_a_checkpoint_is_good_once_a_later_step_has_a_sane_loss(tmp_path: Path) -> None:
     own, written = made(tmp_path, [], whole=(2,), resumed=2, good=1)
     assert written.retention.good == 1
-    assert save(own, 3, sane=2).good == 1
+    assert save(own, 3, usual_step=2).good == 1
     assert written.retention.good == 1
-    assert save(own, 4, sane=3).good == 1
-    assert save(own, 5, sane=5).good == 4
+    assert save(own, 4, usual_step=3).good == 1
+    assert save(own, 5, usual_step=5).good == 4
     own.wait_for_save()
-    assert "is that of step 5: go on from it with --from-step 5" in own.give_advice(sane=6)
+    assert "is that of step 5: go on from it with --from-step 5" in own.give_advice(usual_step=6)
     written.steps.clear()
-    assert "No checkpoint of the run is known to be good" in own.give_advice(sane=6)
+    assert "No checkpoint of the run is known to be good" in own.give_advice(usual_step=6)
 
 
 @pytest.mark.parametrize(("free", "fits"), [(31, False), (32, True)])

@@ -99,7 +99,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
         yield
 
     monkeypatch.setattr(loop, "waiting_for_peers", waiting)
-    monkeypatch.setattr(loop.StepRunner, "is_awaited", lambda trainer, step: step == 2)
+    monkeypatch.setattr(loop.StepRunner, "must_wait_for", lambda trainer, step: step == 2)
     state, progress = fresh_state()
     told, recorder = [], StepRecorder(experiment)
 

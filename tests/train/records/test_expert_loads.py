@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mllm_jax.train.records.expert_loads import expert_loads, find_insane_layer
+from mllm_jax.train.records.expert_loads import expert_loads, find_nonfinite_layer
 
 
 def test_loads_are_means_over_steps_by_layer() -> None:
@@ -31,10 +31,10 @@ def test_no_figure_is_a_number_where_the_loads_are_none(experts: int) -> None:
 
 def test_without_experts_there_are_no_loads() -> None:
     assert expert_loads((), [None, None]) == ()
-    assert find_insane_layer((), None) is None
+    assert find_nonfinite_layer((), None) is None
 
 
 def test_the_first_layer_without_numbers_is_told() -> None:
     loads = np.array([[0.5, 0.5], [math.nan, math.nan], [math.nan, math.nan]])
-    assert find_insane_layer((0, 2, 4), loads) == 2
-    assert find_insane_layer((0, 2, 4), np.ones((3, 2))) is None
+    assert find_nonfinite_layer((0, 2, 4), loads) == 2
+    assert find_nonfinite_layer((0, 2, 4), np.ones((3, 2))) is None

@@ -61,7 +61,7 @@ def main(index: int, address: str, folder: str) -> None:
     target = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), saved
     )
-    found = checkpoints.restore_latest(target)
+    found = checkpoints.restore_state(target)
     assert found is not None
     for own, back in zip(jax.tree.leaves(saved), jax.tree.leaves(found.state), strict=True):
         for one, other in zip(own.addressable_shards, back.addressable_shards, strict=True):

@@ -42,7 +42,7 @@ def copy(saved: Path, tmp_path: Path) -> Path:  # noqa: F811
 def restored(folder: Path) -> Any:
     checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
     try:
-        return checkpoints.restore_latest(abstract(state(0)))
+        return checkpoints.restore_state(abstract(state(0)))
     finally:
         checkpoints.close()
 
@@ -99,7 +99,7 @@ def test_each_process_verifies_its_share(copy, monkeypatch, process, count):
     monkeypatch.setattr(checkpoint.jax, "process_index", lambda: process)
     monkeypatch.setattr(checkpoint.jax, "process_count", lambda: count)
     with pytest.raises(CheckpointError, match="so that nothing is read"):
-        checkpoints.restore_latest(abstract(state(0)))
+        checkpoints.restore_state(abstract(state(0)))
     monkeypatch.undo()
     checkpoints.close()
     assert shares == [("2", (process, count)), ("1", (process, count))]

@@ -59,7 +59,7 @@ def abstract(like: Any) -> Any:
 def restore(folder: Path, step: int | None = None) -> RestoredState | None:
     checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
     try:
-        return checkpoints.restore_latest(abstract(state(0)), step)
+        return checkpoints.restore_state(abstract(state(0)), step)
     finally:
         checkpoints.close()
 
@@ -329,7 +329,7 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
     def began(folder):
         checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
         try:
-            return checkpoints.restore_latest(abstract(state(0)), memory=Lost())
+            return checkpoints.restore_state(abstract(state(0)), memory=Lost())
         finally:
             checkpoints.close()
 
@@ -347,7 +347,7 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
     checkpoints = CheckpointManager(copy, KEEP, LayerRegrouping(1, None), read_only=True)
-    assert as_saved(checkpoints.restore_latest(abstract(state(0)))) == 1
+    assert as_saved(checkpoints.restore_state(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before
     assert (copy / "3.orbax-checkpoint-tmp" / "state").is_dir()

@@ -93,7 +93,7 @@ def through(folder: Path, plan: ParallelPlan, state: State, target: ParallelPlan
     checkpoints.save_state(1, state, progress.to_json(), told)
     checkpoints.close()
     checkpoints = CheckpointManager(folder, CheckpointConfig(), restoring)
-    found = checkpoints.restore_latest(step(target).abstract_state)
+    found = checkpoints.restore_state(step(target).abstract_state)
     checkpoints.close()
     assert found is not None
     return found.state

@@ -87,7 +87,7 @@ def start(run: ExperimentConfig, step: int | None = None) -> int | None:
     """The step that a start goes on from, whose state is as it was saved."""
     checkpoints = CheckpointManager(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
-        found = checkpoints.restore_latest(
+        found = checkpoints.restore_state(
             abstract(state(0)), step, remote=open_remote_checkpoints(run, step)
         )
     finally:

@@ -56,7 +56,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
     checkpoints = CheckpointManager(folder, KEEP, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_latest(experiment.step.abstract_state)
+        found = checkpoints.restore_state(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None

@@ -228,10 +228,10 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         CheckpointManager, "_try_candidate", lambda *_: (None, "leaf params/a is damaged")
     )
-    said.append(why(CheckpointError, lambda: own.restore_latest({}, memory=remembered)))
-    said.append(why(CheckpointError, lambda: own.restore_latest({}, 100)))
+    said.append(why(CheckpointError, lambda: own.restore_state({}, memory=remembered)))
+    said.append(why(CheckpointError, lambda: own.restore_state({}, 100)))
     steps.clear()
-    said.append(why(CheckpointError, lambda: own.restore_latest({}, 100)))
+    said.append(why(CheckpointError, lambda: own.restore_state({}, 100)))
     Path("runs/demo/checkpoints/100").mkdir(parents=True)
     verify_checkpoint(Path("runs/demo/checkpoints/100"))
     back = CheckpointReturn(["train", "--from-step", "40"], Path("runs/demo"))
@@ -268,10 +268,10 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             lambda _: [CheckpointMirror(step, "77aa", ()) for step in (100, 90)],
         )
         found = RemoteCheckpoints(made)
-        said.append(why(CheckpointError, lambda: own.restore_latest({}, remote=found)))
+        said.append(why(CheckpointError, lambda: own.restore_state({}, remote=found)))
         for name in ("fetch_records", "fetch_checkpoint"):
             patched.setattr(MirrorStore, name, lambda *_, **__: None)
-        assert not found.fetch_checkpoint(found.checkpoints[0], instead=False)
+        assert not found.fetch_checkpoint(found.checkpoints[0], replaces=False)
         said.append(
             why(
                 RunError,

@@ -152,7 +152,7 @@ def test_a_copy_is_fetched_whole_or_not_at_all(
     (into / "10" / "d0" / "f0").write_text("another")
     store.fetch_checkpoint(copy, into)
     assert (into / "10" / "d0" / "f0").read_text() == "another"
-    store.fetch_checkpoint(copy, into, instead=True)
+    store.fetch_checkpoint(copy, into, replaces=True)
     assert (into / "10" / "d0" / "f0").read_text() == "10 0"
     assert {path.name[:10] for path in into.iterdir()} == {"10", "damaged-10"}
     lost = CheckpointMirror(20, "run", ("d0/f0",))

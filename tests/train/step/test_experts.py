@@ -25,7 +25,7 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
-from mllm_jax.train.records.expert_loads import find_insane_layer
+from mllm_jax.train.records.expert_loads import find_nonfinite_layer
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch_placement import place_microbatches
 from mllm_jax.train.step.build import build_step
@@ -249,7 +249,7 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
     after, results = step.update(state, place_microbatches(batches("sigmoid")[:1], step))
     assert np.isfinite([results["loss"], results["grad_norm"]]).all()
     assert np.isfinite(results["loads"][0]).all()
-    assert find_insane_layer((0, 1), results["loads"]) == 1
+    assert find_nonfinite_layer((0, 1), results["loads"]) == 1
     jax.tree.map(np.testing.assert_array_equal, after, before)
     # It does not count for the learning rate, whenever the host comes to know of it.
     _, again = step.update(after, place_microbatches(batches("sigmoid")[:1], step))

@@ -1,7 +1,7 @@
 """Checkpoints that are fetched from the place of a run's copies.
 
 A start of a run takes the newest of its snapshots, its checkpoints and their copies that is whole
-(`CheckpointManager.restore_latest`); a copy is fetched into the run's folder once its turn has
+(`CheckpointManager.restore_state`); a copy is fetched into the run's folder once its turn has
 come. What only reads a run fetches a copy if the folder has no checkpoint at all.
 """
 
@@ -85,11 +85,11 @@ class RemoteCheckpoints:
         """Whether the store has answered all requests."""
         return self._error is None
 
-    def fetch_checkpoint(self, checkpoint: RemoteCheckpoint, *, instead: bool) -> str:
+    def fetch_checkpoint(self, checkpoint: RemoteCheckpoint, *, replaces: bool) -> str:
         """Get a copy into the run's folder, with the records that the folder lacks.
 
         Args:
-            instead: whether the folder has a damaged checkpoint of that step, which is set aside.
+            replaces: whether the folder has a damaged checkpoint of that step, which is set aside.
 
         Returns:
             Why that has failed; empty if it has not.
@@ -98,7 +98,7 @@ class RemoteCheckpoints:
         def get() -> None:
             self.store.fetch_records(self.run)
             copy, directory = self._copies[checkpoint.step], self.run / "checkpoints"
-            self.store.fetch_checkpoint(copy, directory, instead=instead)
+            self.store.fetch_checkpoint(copy, directory, replaces=replaces)
             logger.info("the checkpoint of step %d is fetched from %s", checkpoint.step, self.store)
 
         return self._of_first(f"fetching {checkpoint}", get)[1]

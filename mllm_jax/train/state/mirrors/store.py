@@ -162,14 +162,14 @@ class MirrorStore:
                 write_atomically(run / name, content)
 
     def fetch_checkpoint(
-        self, copy: CheckpointMirror, directory: Path, *, instead: bool = False
+        self, copy: CheckpointMirror, directory: Path, *, replaces: bool = False
     ) -> None:
         """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
 
         Several processes may do it at once.
 
         Args:
-            instead: whether a checkpoint of that step is there that is damaged, and is set aside.
+            replaces: whether a checkpoint of that step is there that is damaged, and is set aside.
 
         Raises:
             CheckpointDamageError: it has changed since it was written.
@@ -183,7 +183,7 @@ class MirrorStore:
                 with self._asking_file_system():
                     self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
             verify_checkpoint(folder)
-            if instead:
+            if replaces:
                 quarantine_checkpoint(final, "damaged")
             if not final.exists():
                 folder.rename(final)

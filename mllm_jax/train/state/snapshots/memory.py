@@ -343,7 +343,7 @@ class SnapshotMemory:
 
 @contextmanager
 def open_snapshots(
-    config: ExperimentConfig, over: tuple[type[BaseException], ...]
+    config: ExperimentConfig, final_errors: tuple[type[BaseException], ...]
 ) -> Iterator[SnapshotMemory | None]:
     """Context with the snapshots of a run; None where it takes none.
 
@@ -351,7 +351,7 @@ def open_snapshots(
     may go on from them.
 
     Args:
-        over: errors after which no other start will.
+        final_errors: errors after which no other start will.
 
     Raises:
         RunError: as of `folder_of`.
@@ -363,7 +363,7 @@ def open_snapshots(
     memory = SnapshotMemory(config, folder)
     try:
         yield memory
-    except over:
+    except final_errors:
         memory.remove_snapshots()
         raise
     except BaseException:

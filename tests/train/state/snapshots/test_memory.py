@@ -68,7 +68,7 @@ def restore(
     checkpoints = CheckpointManager(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
         target = abstract(state(0)) if target is None else target
-        return checkpoints.restore_latest(target, step, memory=memory)
+        return checkpoints.restore_state(target, step, memory=memory)
     finally:
         checkpoints.close()
 
@@ -242,7 +242,7 @@ class WentWrongError(Exception):
 @pytest.mark.parametrize(("error", "left"), [(None, 0), (WentWrongError, 0), (OSError, 1)])
 def test_snapshots_stay_only_where_a_start_may_go_on_from_them(run, error, left):
     def go_on() -> Iterator[None]:
-        with open_snapshots(run, over=(WentWrongError,)) as memory:
+        with open_snapshots(run, final_errors=(WentWrongError,)) as memory:
             assert memory is not None
             take(memory, 10)
             if error:
@@ -258,7 +258,7 @@ def test_no_snapshots_are_taken_where_none_are_wanted(run):
     none = run.model_copy(
         update={"checkpoint": run.checkpoint.model_copy(update={"local_every": None})}
     )
-    with open_snapshots(none, over=()) as memory:
+    with open_snapshots(none, final_errors=()) as memory:
         assert memory is None
 
 

@@ -41,7 +41,7 @@ def go_on(config: ExperimentConfig, folder: Path) -> list[float]:
     experiment = Experiment.build(config)
     checkpoints = CheckpointManager(folder, KEPT, experiment.step.form.regrouping, read_only=True)
     try:
-        restored = checkpoints.restore_latest(experiment.step.abstract_state)
+        restored = checkpoints.restore_state(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert restored is not None
