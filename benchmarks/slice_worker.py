@@ -15,6 +15,7 @@ import jax
 
 from benchmarks.turns import serve_requests
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.synthetic_state import synthetic_state
 from mllm_jax.config.load import ExperimentConfig, resolve_config
 from mllm_jax.config.run import ParallelConfig
 from mllm_jax.runtime.devices import start_devices
@@ -33,7 +34,7 @@ class SteppedRun:
     def __init__(self, config: ExperimentConfig) -> None:
         grouped = bool(config.parallel.groups)
         self._step: Step = build_grouped_step(config) if grouped else build_train_step(config)
-        self._state = self._step.init(jax.random.key(0))
+        self._state = synthetic_state(self._step.abstract_state, seed=0)
         self._batch = _make_batch(config, self._step)
         self.take_steps(1)
         self._usual = self.take_steps(1)

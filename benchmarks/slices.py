@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,17 +36,22 @@ from mllm_jax.config.hardware import load_hardware, read_slice_costs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.plan.groups.planner import GroupPlanner
 from mllm_jax.plan.groups.report import plan_groups
+from mllm_jax.plan.groups.simulate import configured_plan
 from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
+from scheduling.simulate.groups.step import simulate_groups
 
 PrintLine = Callable[[str], None]
 
 #: Turns of a size whose first turn takes less than so many seconds, and turns of others.
 TURNS, SHORT_SECONDS, FEW_TURNS = 7, 5.0, 3
-#: Pairings that have more turns than the first.
-KEPT = 2
+#: Share by which pairings are predicted to be slower than the fastest that are left out, and
+#: number of pairings that have more turns than the first.
+SLOWER, KEPT = 0.1, 2
 #: Seconds of a variant's turn, and of the whole benchmark.
 TURN_SECONDS, LIMIT_SECONDS = 0.3, 20 * 60
+#: Folder of compiled programs, in that of the run.
+COMPILED = "compiled"
 SERIAL, DATA_PARALLEL, PLANNED = "serial", "data_parallel", "planned"
 #: Cores that are used: a device of two slices.
 CORES = 2
@@ -65,8 +71,8 @@ def bench_slices(
         config: says the folder, in which planned configurations are written, and the platform.
         models, widths, sequences: some of `MODELS`, `WIDTHS` and `SEQUENCES`.
         calibrations: folder with a file `MODEL-WIDTH-TOKENS.json` of `calibrate --slices` for each
-            size; those that are missing are measured before, which counts for no time. None: there
-            are no plans.
+            size; those that are missing are measured before the size is timed, which counts for no
+            time. None: there are no plans.
 
     Returns:
         A row a size, least first: `model`, `width`, `tokens`; minima over turns as
@@ -90,17 +96,21 @@ def bench_slices(
     use_cpu_only()
     folder, rows = config.run.path, list[dict[str, Any]]()
     prepare_folder(folder)
-    sized = [TimedSize.from_size(size) for size in sizes]
-    if calibrations is not None:  # everything is predicted before anything is timed
-        sized = [add_plan(timed, Path(calibrations), config, print_line) for timed in sized]
-    end = time.monotonic() + LIMIT_SECONDS
+    left = float(LIMIT_SECONDS)
     with SliceBench(folder, print_line) as bench:
-        for number, timed in enumerate(sized):
-            if time.monotonic() > end:
-                left = ", ".join(map(str, sizes[number:]))
-                print_line(f"{LIMIT_SECONDS // 60} minutes are over; left out: {left}")
+        for number, size in enumerate(sizes):
+            if left < 0:
+                names = ", ".join(map(str, sizes[number:]))
+                print_line(f"{LIMIT_SECONDS // 60} minutes are over; left out: {names}")
                 break
+            timed = TimedSize.from_size(size)
+            # A size is measured and predicted just before it is timed: the speed of a machine that
+            # others share changes from minute to minute.
+            if calibrations is not None:
+                timed = add_plan(timed, Path(calibrations), config, print_line)
+            begin = time.monotonic()
             rows.append(bench.time_size(timed))
+            left -= time.monotonic() - begin
     return rows
 
 
@@ -131,7 +141,7 @@ class TimedSize:
         size: the size.
         variants: configurations by name.
         planned: name of the planner's variant; None without a plan.
-        predicted: seconds that the planner has predicted.
+        predicted: seconds that the planner has predicted of its variant.
         seconds: seconds of a step, by variant and turn.
     """
 
@@ -155,10 +165,25 @@ class TimedSize:
         variants = self.variants | {name: self.variants.get(name, config)}
         return replace(self, variants=variants, planned=name, predicted=predicted)
 
+    def without_slow(self, predicted: Callable[[ExperimentConfig], float]) -> TimedSize:
+        """The size without pairings that are predicted to take `SLOWER` or more than the fastest.
+
+        Args:
+            predicted: seconds that are predicted of a variant.
+        """
+        seconds = {name: predicted(self.variants[name]) for name in self._pairings}
+        most = (1 + SLOWER) * min(seconds.values())
+        slow = {name for name, each in seconds.items() if each > most}
+        kept = {name: config for name, config in self.variants.items() if name not in slow}
+        return replace(self, variants=kept)
+
+    @property
+    def _pairings(self) -> list[str]:
+        return [name for name in self.variants if name.startswith("halves ")]
+
     def halves(self) -> list[str]:
         """Names of the pairings, the fastest first."""
-        names = (name for name in self.variants if name.startswith("halves "))
-        return sorted(names, key=lambda name: min(self.seconds[name]))
+        return sorted(self._pairings, key=lambda name: min(self.seconds[name]))
 
     def kept(self) -> list[str]:
         """Names of the variants that have turns after the first: not of slow pairings."""
@@ -203,7 +228,7 @@ class SliceBench(AbstractContextManager["SliceBench"]):
     def __init__(self, folder: Path, print_line: PrintLine) -> None:
         self._print_line, self._stack = print_line, ExitStack()
         environment = {
-            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+            "JAX_COMPILATION_CACHE_DIR": str(folder / COMPILED),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }
         self._stack.enter_context(on_cores(CORES))
@@ -287,11 +312,21 @@ def add_plan(
     """
     size, serial = timed.size, timed.variants[SERIAL]
     name = f"{size.model}-{size.width}-{size.tokens}"
-    costs = calibrations / f"{name}.json"
+    costs, folder = calibrations / f"{name}.json", config.run.path
     if not costs.exists():
         print_line(f"{size}: measuring modules and pairs")
-        calibrate_slices(serial, costs, print_line)
+        run = serial.run.model_copy(update={"compilation_cache": str(folder / COMPILED)})
+        calibrate_slices(serial.model_copy(update={"run": run}), costs, print_line)
     hardware = load_hardware(config.schedule.hardware or "h100")
     planner = GroupPlanner(serial, hardware, read_slice_costs(costs))
-    planned = plan_groups(planner, str(costs), config.run.path / f"{name}.yaml", time.perf_counter)
-    return timed.with_plan(load_config(planned.file), planned.chosen.seconds)
+    planned = plan_groups(planner, str(costs), folder / f"{name}.yaml", time.perf_counter)
+    return timed.without_slow(partial(_predict_seconds, planner)).with_plan(
+        load_config(planned.file), planned.chosen.seconds
+    )
+
+
+def _predict_seconds(planner: GroupPlanner, config: ExperimentConfig) -> float:
+    """Seconds of a configuration with groups of data parallel devices."""
+    plan = configured_plan(config)
+    assert plan is not None
+    return simulate_groups(planner.costs, plan).seconds

@@ -84,6 +84,21 @@ def test_slow_pairings_have_one_turn() -> None:
     assert slow in replace(timed, planned=slow).kept()
 
 
+def test_pairings_that_are_predicted_to_be_slow_are_left_out() -> None:
+    timed = TimedSize.from_size(ModelSize("bound", 64, 64))
+    seconds = {
+        f"halves {pair}": each
+        for pair, each in [
+            ("decoder | image+audio", 1.0),
+            ("decoder+image | audio", 1.2),
+            ("decoder+audio | image", 1.05),
+        ]
+    }
+    by_groups = {describe_groups(timed.variants[name]): each for name, each in seconds.items()}
+    kept = timed.without_slow(lambda config: by_groups[describe_groups(config)])
+    assert [*kept.variants] == [SERIAL, DATA_PARALLEL, *(n for n in seconds if seconds[n] < 1.1)]
+
+
 def test_a_plan_that_is_measured_already_is_not_measured_again() -> None:
     timed = TimedSize.from_size(ModelSize("towers", 64, 64))
     (half,) = pair_halves(timed.size.load())

@@ -15,11 +15,12 @@ import pytest
 
 from mllm_jax.calibrate.slices import measure, part
 from mllm_jax.calibrate.slices.programs import TaskName, apart, in_two
-from mllm_jax.calibrate.slices.recorded import CallRecorder, time_run
+from mllm_jax.calibrate.slices.recorded import CallRecorder, RunTimes, time_run
 from mllm_jax.calibrate.timing import lower_quartile
 from mllm_jax.config.hardware import read_slice_costs
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
+from scheduling.costs.slice_fit import CountedTask, TimedTask
 from scheduling.costs.slices import Phase, RunningTask
 from tests.configs import ONE_DEVICE, config
 
@@ -96,7 +97,7 @@ def test_every_module_has_a_device_or_all_encoders_have_one() -> None:
 
 @pytest.mark.slow
 def test_tasks_of_a_step_run_alone_and_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "REPETITIONS", 1)
+    monkeypatch.setattr(part, "REPETITIONS", 2)
     own = one_encoder()
     compiled = part._CompiledTasks.build(own, apart(own.model), 0.5)
     # Forward and backward of a decoder whose losses are those of microbatches are one program.
@@ -129,9 +130,35 @@ def test_tasks_of_a_step_run_alone_and_side_by_side(monkeypatch: pytest.MonkeyPa
         for rows in (1.0, 0.5)
     )
     expected = [*product(full["decoder"], full["vision"])]
-    expected += chain.from_iterable(product(full[name], half[name]) for name in phases)
+    expected += chain.from_iterable(zip(full[name], half[name], strict=True) for name in phases)
     pairs = [(timed.task, timed.concurrent) for timed in compiled.time_pairs(alone)]
     assert sorted(pairs) == sorted([*expected, *((b, a) for a, b in expected)])
+
+
+def test_the_least_of_every_round_counts() -> None:
+    task = RunningTask("decoder", "forward", 0.5)
+    rounds = [
+        part.TimedPart(
+            {("decoder", "forward"): CountedTask(1.0, 2.0, host)}, {}, (TimedTask(task, seconds),)
+        )
+        for host, seconds in ((0.2, 3.0), (0.1, 5.0))
+    ]
+    least = part.least_of(rounds)
+    assert least.counts == {("decoder", "forward"): CountedTask(1.0, 2.0, 0.1)}
+    assert least.times == (TimedTask(task, 3.0),)
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(0.001, 8), (0.1, 5), (9.0, 2)])
+def test_long_tasks_run_less_often(seconds: float, count: int) -> None:
+    assert part._repetitions(8, seconds) == count
+
+
+def test_a_pair_takes_as_much_longer_as_than_just_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine has become twice as slow, and a task takes 1.5 times as long beside another."""
+    monkeypatch.setattr(part, "_time_again", lambda program, seconds: 2 * seconds)
+    runs = [RunTimes(float(n), n + 3.0, 0.1) for n in range(4)]
+    monkeypatch.setattr(part, "_run_together", lambda programs, alone: [runs, runs])
+    assert part._time_together([None, None], [1.0, 2.0]) == [1.5, 1.5]  # type: ignore[list-item]
 
 
 @pytest.mark.slow
@@ -149,8 +176,8 @@ def test_the_file_has_costs_of_all_tasks(tmp_path: Path) -> None:
         *permutations(("decoder", "vision")),
         *(("decoder", "decoder"), ("vision", "vision")),
     }
-    # Half the rows of five tasks on a slice; forwards beside backwards, of both and of one.
-    assert len(found.checks) == 5 + 2 + 4
+    # Half the rows of five tasks on a slice; a forward beside a backward.
+    assert len(found.checks) == 5 + 2
     assert all(row["measured"] > 0 for row in found.checks)
     assert told
 

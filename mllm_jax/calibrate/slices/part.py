@@ -1,7 +1,8 @@
 """Times of tasks in a process of their own, whose devices are slices or have all threads.
 
 Threads are settings of a process, so that a process measures slices, and another one the whole
-device. A CPU of two slices is two cores, however many the machine has.
+device: round by round, in turns, as the speed of a machine changes from minute to minute. A CPU of
+two slices is two cores, however many the machine has.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,14 +35,19 @@ from mllm_jax.calibrate.slices.recorded import RunTimes, time_run
 from mllm_jax.calibrate.timing import lower_quartile, lower_quartiles
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.run import ParallelConfig
+from mllm_jax.runtime.compiled.cache import enable_compilation_cache
 from mllm_jax.runtime.devices import start_devices
 from scheduling.costs.hardware import HardwareLink
 from scheduling.costs.slice_fit import CountedTask, TimedTask
 from scheduling.costs.slices import MICROBATCH_PHASES, RunningTask
 from sharding.plan import DeviceNumbers
 
-#: Runs of a task alone; runs of the longer one of two side by side, and the most of the other.
-REPETITIONS, PAIR_REPETITIONS, MOST_PAIR_RUNS = 15, 8, 100
+#: Rounds in which tasks are timed alone, runs of a task in a round, of which the first counts only
+#: if there is no other, and seconds after which a round ends early.
+ROUNDS, REPETITIONS, ROUND_SECONDS = 4, 6, 3.0
+#: Runs of a task just before a pair; runs of the longer one of two side by side, and the most of
+#: the other; seconds after which there are fewer runs.
+BEFORE_REPETITIONS, PAIR_REPETITIONS, MOST_PAIR_RUNS, RUN_SECONDS = 5, 8, 100, 0.5
 #: Bytes of arrays that are copied between slices.
 COPIED_BYTES = (2**12, 2**22)
 #: Seconds that a copy of the larger array takes longer at least: less is noise of the clock.
@@ -90,6 +97,18 @@ class TimedPart:
         return replace(self, times=(*self.times, *times))
 
 
+def least_of(rounds: Sequence[TimedPart]) -> TimedPart:
+    """The least of every time: what else a machine does only slows."""
+    first = rounds[0]
+    times = zip(*(each.times for each in rounds), strict=True)
+    hosts = {name: min(r.counts[name].host_seconds for r in rounds) for name in first.counts}
+    return replace(
+        first,
+        counts={name: replace(c, host_seconds=hosts[name]) for name, c in first.counts.items()},
+        times=tuple(min(of_task, key=lambda timed: timed.seconds) for of_task in times),
+    )
+
+
 @dataclass(frozen=True)
 class TimedMemory:
     """Speeds of a device's memory, with all slices at work.
@@ -111,27 +130,31 @@ def measure_slices(config: ExperimentConfig, slices: int) -> tuple[TimedPart, Ti
         slices: slices of the device.
     """
     numbers = apart(config.model)
-    devices = _start_cpu(max(2, len({*numbers.values()})), slices, one_thread=True)
+    devices = _start_cpu(config, max(2, len({*numbers.values()})), slices, one_thread=True)
     compiled = _CompiledTasks.build(config, numbers, 1 / slices)
+    alone = compiled.time_rounds(turn=0)
     with _turn(0):
         memory = TimedMemory(_measure_bandwidth(devices[:slices]), _measure_link(devices))
-        alone = compiled.time_alone()
         return alone.with_times(compiled.time_pairs(alone)), memory
 
 
 def measure_whole(config: ExperimentConfig, slices: int) -> TimedPart:
     """Tasks alone on the whole device; arguments as of `measure_slices`."""
     numbers = in_two(config.model)
-    _start_cpu(2, slices, one_thread=False)
+    _start_cpu(config, 2, slices, one_thread=False)
     compiled = _CompiledTasks.build(config, numbers, 1.0)
+    alone = compiled.time_rounds(turn=1)
     with _turn(1):
-        return compiled.time_alone()
+        return alone
 
 
-def _start_cpu(devices: int, cores: int, *, one_thread: bool) -> list[jax.Device]:
+def _start_cpu(
+    config: ExperimentConfig, devices: int, cores: int, *, one_thread: bool
+) -> list[jax.Device]:
     """Emulated devices on so many cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    enable_compilation_cache(config.run.compilation_cache)
     return start_devices(ParallelConfig(devices=devices), one_thread=one_thread)
 
 
@@ -162,6 +185,18 @@ class _CompiledTasks:
             programs[half / rows] = build_programs(config, following, half)
         return cls(quota, programs)
 
+    def time_rounds(self, turn: int) -> TimedPart:
+        """The least times of all tasks alone, over rounds.
+
+        Args:
+            turn: number of this process, whose rounds are in turn with the others'.
+        """
+        rounds = []
+        for _ in range(ROUNDS):
+            with _turn(turn):
+                rounds.append(self.time_alone())
+        return least_of(rounds)
+
     def time_alone(self) -> TimedPart:
         """Times of all tasks, one at a time."""
         times, counts = list[TimedTask](), dict[TaskName, CountedTask]()
@@ -176,8 +211,11 @@ class _CompiledTasks:
     def time_pairs(self, part: TimedPart) -> list[TimedTask]:
         """Forwards and backwards side by side, of every two modules and of a module with itself.
 
+        What a task takes longer then, than just before and alone, its least seconds are multiplied
+        by.
+
         Args:
-            part: times of the tasks alone.
+            part: the least times of the tasks alone.
         """
         alone = {t.task: t.seconds for t in part.times if t.task.phase in MICROBATCH_PHASES}
         times = list[TimedTask]()
@@ -200,7 +238,9 @@ class _CompiledTasks:
 def _makes_pair(first: RunningTask, second: RunningTask) -> bool:
     """Whether two tasks are timed side by side: two modules', or one's with all rows and fewer."""
     rows = {first.rows, second.rows}
-    return rows == {1.0} if first.module != second.module else len(rows) == 2
+    if first.module != second.module:
+        return rows == {1.0}
+    return len(rows) == 2 and first.phase == second.phase
 
 
 def _time_alone(
@@ -208,17 +248,19 @@ def _time_alone(
 ) -> dict[TaskName, tuple[float, float]]:
     """Seconds of the device and of the host of every task, in turns."""
     runs: dict[TaskName, list[RunTimes]] = {name: [] for name in programs}
-    for repetition in range(REPETITIONS + 1):
+    end = time.perf_counter() + ROUND_SECONDS
+    for _ in range(REPETITIONS):
         for name, program in programs.items():
-            run = time_run(program.call.with_own_memory())
-            if repetition:
-                runs[name].append(run)
+            runs[name].append(time_run(program.call.with_own_memory()))
+        if time.perf_counter() > end:
+            break
+    counted = {name: of_task[1:] or of_task for name, of_task in runs.items()}
     return {
         name: (
             lower_quartile([run.seconds for run in of_task]),
-            lower_quartile([r.host for r in of_task]),
+            lower_quartile([run.host for run in of_task]),
         )
-        for name, of_task in runs.items()
+        for name, of_task in counted.items()
     }
 
 
@@ -227,9 +269,36 @@ def _time_together(programs: Sequence[SliceProgram], alone: Sequence[float]) -> 
 
     Args:
         programs: the tasks, on different devices.
-        alone: seconds of each alone.
+        alone: least seconds of each alone, which are multiplied by how much longer it takes beside
+            the others than just before.
     """
-    counts = [math.ceil(PAIR_REPETITIONS * max(alone) / seconds) + 1 for seconds in alone]
+    before = [_time_again(*each) for each in zip(programs, alone, strict=True)]
+    runs = _run_together(programs, alone)
+    begin, end = max(of_task[0].begin for of_task in runs), min(of_task[-1].end for of_task in runs)
+    together = [[run for run in each if begin <= run.begin and run.end <= end] for each in runs]
+    return [
+        least * lower_quartile([run.seconds for run in some or each]) / just_before
+        for least, just_before, some, each in zip(alone, before, together, runs, strict=True)
+    ]
+
+
+def _time_again(program: SliceProgram, seconds: float) -> float:
+    """Seconds of a task alone, that takes about so long."""
+    count = _repetitions(BEFORE_REPETITIONS, seconds)
+    runs = [time_run(program.call.with_own_memory()) for _ in range(count)]
+    return lower_quartile([run.seconds for run in runs])
+
+
+def _repetitions(most: int, seconds: float) -> int:
+    """Runs of a task of so many seconds, at least two."""
+    return max(2, min(most, math.ceil(RUN_SECONDS / seconds)))
+
+
+def _run_together(programs: Sequence[SliceProgram], alone: Sequence[float]) -> list[list[RunTimes]]:
+    """Runs of tasks side by side, of the shorter ones about as long as of the longest."""
+    longest = max(alone)
+    repetitions = _repetitions(PAIR_REPETITIONS, longest)
+    counts = [math.ceil(repetitions * longest / seconds) + 1 for seconds in alone]
     calls = [
         [program.call.with_own_memory() for _ in range(min(count, MOST_PAIR_RUNS))]
         for program, count in zip(programs, counts, strict=True)
@@ -241,13 +310,7 @@ def _time_together(programs: Sequence[SliceProgram], alone: Sequence[float]) -> 
         return [time_run(each) for each in of_task]
 
     with ThreadPoolExecutor(len(calls)) as threads:
-        runs = [*threads.map(run_often, calls)]
-    begin, end = max(of_task[0].begin for of_task in runs), min(of_task[-1].end for of_task in runs)
-    together = [[run for run in each if begin <= run.begin and run.end <= end] for each in runs]
-    return [
-        lower_quartile([run.seconds for run in some or each])
-        for some, each in zip(together, runs, strict=True)
-    ]
+        return [*threads.map(run_often, calls)]
 
 
 def _measure_bandwidth(devices: list[jax.Device]) -> float:

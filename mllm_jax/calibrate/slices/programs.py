@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from mllm_jax.calibrate.slices.recorded import CallRecorder, RecordedCall
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.synthetic_state import synthetic_state
 from mllm_jax.config.inputs import bucket_positions
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.freeze import FrozenParameters
@@ -119,8 +118,7 @@ def _make_batch(config: ExperimentConfig, step: MpmdStep, rows: int) -> Batch:
 def _record_step(step: MpmdStep, batch: Batch, seed: int) -> CallRecorder:
     """The calls of the second of two steps, by the name of a bucket or the number of a group."""
     recorder = CallRecorder(uncounted=batch)
-    rng = np.random.default_rng(seed)
-    state, _ = step.update(jax.tree.map(partial(_fill_array, rng), step.abstract_state), batch)
+    state, _ = step.update(synthetic_state(step.abstract_state, seed), batch)
     (gradients,) = step._gradients.values()
     start = cast("partial[Any]", gradients._start_run)
     tasks, backbone = start.args
@@ -132,14 +130,6 @@ def _record_step(step: MpmdStep, batch: Batch, seed: int) -> CallRecorder:
     step._updates = [recorder.watch(update, number) for number, update in enumerate(step._updates)]
     jax.block_until_ready(step.update(state, batch))
     return recorder
-
-
-def _fill_array(rng: np.random.Generator, like: jax.ShapeDtypeStruct) -> jax.Array:
-    """Small positive numbers, as second moments are; zeros where integers are asked for."""
-    values = np.zeros(like.shape, like.dtype)
-    if jnp.issubdtype(like.dtype, jnp.floating):
-        values = (0.02 * rng.random(like.shape, np.float32)).astype(like.dtype)
-    return jax.device_put(values, like.sharding)
 
 
 def _update_call(recorder: CallRecorder, step: MpmdStep, name: str) -> dict[str, RecordedCall]:
