@@ -51,6 +51,8 @@ class ModelSize:
         changes = _backbone_keys(self) | {"data.budgets.tokens": self.tokens}
         changes |= {"data.rows": ROWS, "data.budgets.segments": SEGMENTS}
         changes |= {"train.accumulate": MICROBATCHES, "parallel.groups": {}}
+        # As groups do, all ways keep what backwards need.
+        changes["train.gradient_caching"] = False
         for name, encoder in model.others.items():
             changes |= {f"model.encoders.{name}.{k}": v for k, v in self._keys_of(encoder).items()}
             changes[f"data.budgets.{name}"] = self.tokens * _stride(encoder)

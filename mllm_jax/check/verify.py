@@ -143,6 +143,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     how: dict[str, Any] = {
         "exchanges": configure_step(config).exchanges,
         "overlap": overlap_of(config),
+        "gradient_caching": config.gradient_caching,
     }
 
     def distribute_rows(batches: Sequence[Any]) -> Sequence[Any]:
@@ -216,15 +217,16 @@ def loss_and_gradients(
     frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
+    *,
+    gradient_caching: bool = True,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
 
     Parameters and gradients are those of the model, layers stacked in their order; gradients have
     no leaves of what is frozen.
     """
-    return make_gradient_function(model, plans, microbatches, pipeline, frozen, exchanges, overlap)(
-        params
-    )
+    parts = model, plans, microbatches, pipeline, frozen, exchanges, overlap
+    return make_gradient_function(*parts, gradient_caching=gradient_caching)(params)
 
 
 def make_gradient_function(
@@ -235,11 +237,17 @@ def make_gradient_function(
     frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
+    *,
+    gradient_caching: bool = True,
 ) -> GradientFunction:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
     single_device = plans[model.backbone].devices == 1
     devices = jax.local_devices()[:1] if single_device else None
-    how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
+    how: dict[str, Any] = {
+        "exchanges": exchanges,
+        "overlap": overlap,
+        "gradient_caching": gradient_caching,
+    }
     step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
     programs: list[Any] = []
 

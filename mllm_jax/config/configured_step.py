@@ -277,4 +277,5 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
         prefetch=chosen.prefetch and not chosen.independent_microbatches,
         # Beside stages other tasks of a fused task hide them.
         overlap=resolve_overlap(config, platform).kinds | (PARAMETERS if stages else frozenset()),
+        keeps_microbatches=config.waits_for_step and not config.gradient_caching,
     )

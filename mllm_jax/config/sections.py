@@ -257,6 +257,10 @@ class TrainConfig(Section):
             compared bit for bit; see docs/how-to/failures.md. null: no looks.
         check_schedules: run the tables of every step's schedule on names before the devices run
             them. The schedule that a run begins with is always checked.
+        gradient_caching: whether forwards before a loss that waits for all microbatches, as a
+            contrastive one does, run twice, so that what backwards need is kept of one microbatch
+            at a time; false: it is kept of all, and a step takes about three quarters of the time.
+            null: true without `parallel.groups`, false with them, whose programs keep it.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -275,6 +279,7 @@ class TrainConfig(Section):
     guard: GuardConfig = GuardConfig()
     check_every: int | None = Field(None, ge=1)
     check_schedules: bool = False
+    gradient_caching: bool | None = None
     optimizer: OptimizerConfig = AdamWConfig()
 
 
@@ -381,6 +386,17 @@ class ExperimentConfig(Section):
     def stage_key(self) -> str:
         """The key of the number of stages of the backbone."""
         return f"{self.plan_key(self.model.backbone)}.stage"
+
+    @property
+    def waits_for_step(self) -> bool:
+        """Whether a loss waits for the outputs of all microbatches."""
+        return any(each.scope == "step" for each in self.model.graph.objectives.values())
+
+    @property
+    def gradient_caching(self) -> bool:
+        """Whether forwards before a loss that waits for all microbatches run twice."""
+        chosen = self.train.gradient_caching
+        return not self.parallel.groups if chosen is None else chosen
 
     @property
     def measures_retrieval(self) -> bool:

@@ -300,8 +300,9 @@ def logit_bytes(module: ModuleTiming) -> float:
 
 
 def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
-    """Bytes without a pipeline: layer by layer, encoders first; one full microbatch at a time.
+    """Bytes without a pipeline: layer by layer, encoders first.
 
+    What backwards need is kept of one full microbatch, or of all.
     A frozen encoder keeps nothing, and frozen parameters have no gradients. The gradients of a
     microbatch exist together with their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
@@ -309,10 +310,12 @@ def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
     first = _find_backbone(modules)
     work = max(_layer_work(module) for module in modules.values()) + logit_bytes(first)
     work += max(_full_gradient_bytes(module) for module in modules.values())
-    single = first.strategy.microbatches == 1 and first.hardware.platform != "cpu"
+    microbatches = first.strategy.microbatches
+    single = microbatches == 1 and first.hardware.platform != "cpu"
+    kept = microbatches if first.strategy.keeps_microbatches else 1
     return {
         "gradients": (1 if single else 2) * _trained_bytes(modules),
-        **_split_bytes(modules, _module_residual_bytes),
+        **_split_bytes(modules, lambda module: kept * _module_residual_bytes(module)),
         "work": work,
     }
 

@@ -39,6 +39,8 @@ class Strategy:
         fill: kinds of bubbles that take encoder work.
         prefetch: whether frozen encoders may work for the next step.
         overlap: collectives of layers that overlap with compute.
+        keeps_microbatches: whether a step without stages keeps what backwards need of all
+            microbatches, for a loss that waits for all of them.
     """
 
     plans: Mapping[str, ParallelPlan]
@@ -54,6 +56,7 @@ class Strategy:
     prefetch: bool = True
     remats: Mapping[str, Remat] = field(default_factory=dict)
     overlap: frozenset[OverlapKind] = PARAMETERS
+    keeps_microbatches: bool = False
 
     @property
     def backbone_name(self) -> str:

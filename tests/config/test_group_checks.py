@@ -104,6 +104,10 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             ["shares of memory text 0.75, media 0.5 sum to 1.25 (memory, or else quota)"],
         ),
         (
+            {**parallel(HALVES), "train__gradient_caching": True},
+            ["train.gradient_caching: true is refused, as programs of groups", "valid: null"],
+        ),
+        (
             parallel(changed(HALVES, "text", memory=0.75)),
             ["groups.text.memory: 0.75 has no effect, as text has no slice of a GPU; valid: null"],
         ),

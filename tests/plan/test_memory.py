@@ -44,6 +44,17 @@ BY_LAYER = STAGES | {
 }
 
 
+def test_without_gradient_caching_the_activations_of_all_microbatches_are_kept() -> None:
+    towers, keys = ROOT / "configs" / "slices" / "towers.yaml", ["parallel.groups={}"]
+    kinds = {}
+    for cached in ("true", "false"):
+        more = [*keys, "train.accumulate=4", f"train.gradient_caching={cached}"]
+        kinds[cached] = predict_memory(load_config(towers, more), load_hardware("h100")).by_kind
+    assert kinds["false"]["backbone"] == 4 * kinds["true"]["backbone"] > 0
+    assert kinds["false"]["sources"] == 4 * kinds["true"]["sources"] > 0
+    assert kinds["false"]["work"] == kinds["true"]["work"]
+
+
 def predicted(experiment: Experiment) -> StepMemory:
     """The bytes that the cost model predicts."""
     own = on_platform(experiment.config, "cpu")

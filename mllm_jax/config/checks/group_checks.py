@@ -85,6 +85,10 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"
             yield ConfigProblem(key, reason, partial(_only, key, valid))
+    if config.train.gradient_caching:
+        key = "train.gradient_caching"
+        reason = "true is refused, as programs of groups keep what backwards need"
+        yield ConfigProblem(key, reason, partial(_only, key, None))
 
 
 def _only(key: str, value: object) -> list[Candidates]:

@@ -100,8 +100,7 @@ def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSc
     for name in others:
         trains = workload.has_backward(name) or name not in workload.frozen_connectors
         modules.append(PlacedModule(name, numbers[name], (backbone,), trains))
-    waits = any(objective.scope == "step" for objective in config.model.graph.objectives.values())
-    return make_module_schedule(modules, config.train.accumulate, waits=waits)
+    return make_module_schedule(modules, config.train.accumulate, waits=config.waits_for_step)
 
 
 def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:

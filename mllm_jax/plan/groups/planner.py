@@ -99,13 +99,13 @@ class GroupPlanner:
     def _estimate(self) -> SliceEstimate:
         here = self.config.parallel.platform if self.measured else self.hardware.platform
         config = on_platform(self.config, here)
-        objectives = config.model.graph.objectives.values()
         return SliceEstimate(
             traced_workload(config, [(1, False)]),
             self.hardware,
             config.train.accumulate,
             config.model.remat,
-            waits=any(objective.scope == "step" for objective in objectives),
+            waits=config.waits_for_step,
+            gradient_caching=config.train.gradient_caching is not False,
             quotas=self._slice_quotas,
         )
 
@@ -150,16 +150,17 @@ class GroupPlanner:
         places = {name: group for group in plan.groups for name in group.modules}
         plans = {name: _plan_of(places[name]) for name in self.config.parallel.plans}
         parallel = self.config.parallel.with_modules(plans)
-        devices, groups = self.space.devices, {}
+        devices, groups, train = self.space.devices, {}, self.config.train
         if plan.is_single:
             devices = plan.groups[0].ranks
         else:
+            train = train.model_copy(update={"gradient_caching": None})
             groups = {_group_name(group): _group_config(group) for group in plan.groups}
         parallel = parallel.model_copy(update={"devices": devices, "groups": groups})
         schedule = type(self.config.schedule)(hardware=self.config.schedule.hardware)
         # Without stages there is no pipeline whose step could be traced.
         run = self.config.run.model_copy(update={"trace_step": None})
-        changed = {"run": run, "parallel": parallel, "schedule": schedule}
+        changed = {"run": run, "parallel": parallel, "schedule": schedule, "train": train}
         return with_memory_shares(self.config.model_copy(update=changed), self.hardware)
 
 

@@ -65,6 +65,7 @@ def build_step(
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
     reduce_dtype: ReduceDtype = "float32",
+    gradient_caching: bool = True,
 ) -> TrainStep:
     """A step from its parts.
 
@@ -78,12 +79,15 @@ def build_step(
         exchanges: by bucket, the exchange of its outputs.
         overlap: collectives that are overlapped with compute.
         reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
+        gradient_caching: as of `PlainProgram`.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
     grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.kinds, reduce_dtype)
-    program = build_gradient_program(model, grid, pipeline, frozen, exchanges)
+    program = build_gradient_program(
+        model, grid, pipeline, frozen, exchanges, gradient_caching=gradient_caching
+    )
     mesh = _build_mesh(grid, devices)
     if train is None:
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
@@ -115,10 +119,12 @@ def build_gradient_program(
     pipeline: PipelinePlan | None = None,
     frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
+    *,
+    gradient_caching: bool = True,
 ) -> GradientProgram:
     """The gradient program on `grid`; arguments are those of `build_step`."""
     if pipeline is None:
-        return PlainProgram(model, grid, frozen, exchanges=exchanges)
+        return PlainProgram(model, grid, frozen, exchanges, gradient_caching=gradient_caching)
     return PipelineProgram(model, grid, frozen, pipeline, exchanges)
 
 
@@ -156,6 +162,7 @@ def _build_configured_step(
         exchanges=configured.exchanges,
         overlap=overlap_of(config),
         reduce_dtype=config.parallel.reduce_dtype,
+        gradient_caching=config.gradient_caching,
     )
 
 

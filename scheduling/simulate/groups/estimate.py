@@ -43,7 +43,7 @@ class SliceEstimate:
         hardware: the devices.
         microbatches: number of microbatches of the step.
         remat: values that backwards compute again.
-        waits: whether losses wait for all forwards.
+        waits, gradient_caching: as of `ModuleGraph`.
         quotas: quotas of slices below 1.
     """
 
@@ -52,6 +52,7 @@ class SliceEstimate:
     microbatches: int
     remat: Remat = "layer"
     waits: bool = False
+    gradient_caching: bool = False
     quotas: tuple[float, ...] = ()
 
     @property
@@ -78,6 +79,7 @@ class SliceEstimate:
             round(self.workload.rows / self.microbatches),
             self.waits,
             tuple(tuple(names) for names in by_module.values() if len(names) > 1),
+            gradient_caching=self.gradient_caching,
         )
 
     @property

@@ -39,6 +39,7 @@ class ModuleGraph:
         waits: whether losses of the step wait for all forwards, as contrastive ones do.
         together: names of modules that are in one group, as buckets of an encoder are, which share
             its parameters.
+        gradient_caching: whether one program for all modules runs forwards twice if losses wait.
     """
 
     modules: tuple[GraphModule, ...]
@@ -46,6 +47,7 @@ class ModuleGraph:
     rows: int = 1
     waits: bool = False
     together: tuple[tuple[str, ...], ...] = ()
+    gradient_caching: bool = False
 
     @cached_property
     def by_name(self) -> Mapping[str, GraphModule]:

@@ -150,11 +150,22 @@ class _StepPrograms:
         phase, names = _PHASES[task.kind], [task.module]
         if task.module == self.costs.graph.names[0] and phase != "losses":
             names = [*self.plan.groups[number].modules]
+        if phase == "backward" and self._runs_twice:
+            return [
+                *self._parts_in(number, names[::-1], "forward"),
+                *self._parts_in(number, names, phase),
+            ]
+        return self._parts_in(number, names[::-1] if phase == "forward" else names, phase)
+
+    def _parts_in(self, number: int, names: Sequence[str], phase: Phase) -> list[RunningTask]:
         group = self.plan.groups[number]
-        parts = [
-            self.costs.running(group, name, phase) for name in names if self._runs(name, phase)
-        ]
-        return parts[::-1] if phase == "forward" else parts
+        return [self.costs.running(group, name, phase) for name in names if self._runs(name, phase)]
+
+    @property
+    def _runs_twice(self) -> bool:
+        """Whether forwards run a second time before backwards."""
+        graph = self.costs.graph
+        return graph.waits and graph.gradient_caching and self.plan.is_single
 
     def _runs(self, name: str, phase: Phase) -> bool:
         trains = phase != "backward" or self.costs.graph.by_name[name].has_backward

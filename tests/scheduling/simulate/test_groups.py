@@ -37,6 +37,14 @@ def test_one_group_runs_one_task_at_a_time() -> None:
     assert run.busy == pytest.approx([1.0])
 
 
+def test_gradient_caching_runs_forwards_twice_in_one_program_alone() -> None:
+    costs = two_towers()
+    cached = replace(costs, graph=replace(costs.graph, gradient_caching=True))
+    single = single_group(("text", "image"), 1)
+    assert simulate_groups(cached, single).seconds == pytest.approx(2 * 2 * 4 + 2 * 0.5)
+    assert simulate_groups(cached, HALVES).seconds == simulate_groups(costs, HALVES).seconds
+
+
 @pytest.mark.parametrize("plan", [HALVES, APART])
 def test_modules_that_fill_a_part_of_a_device_gain_all_by_running_side_by_side(
     plan: GroupPlan,
