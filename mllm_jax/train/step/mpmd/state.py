@@ -52,6 +52,10 @@ class TreeChange:
     Args:
         change: function of a tree that leaves the leaves as they are.
         like: a tree of the structure of those that will be changed.
+
+    >>> swap = TreeChange(lambda tree: {"b": tree["a"], "a": tree["b"]}, {"a": 0, "b": 0})
+    >>> swap([1, 2])
+    {'a': 2, 'b': 1}
     """
 
     def __init__(self, change: Callable[[Any], Any], like: Any) -> None:
