@@ -98,8 +98,8 @@ class OurDecoding:
     def __init__(self, config: ExperimentConfig, params: Any) -> None:
         step, self._backbone = Experiment.build(config).forward_step, config.model.backbone
         self._decoding = DecodingPrograms(step, ())
-        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
-        stored = jax.device_put(step.form.to_stored(params), layout)
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
+        stored = jax.device_put(step.form.to_stored(params), shardings)
         self._params = self._decoding.prepare_parameters(stored)
 
     def generate_answers(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:

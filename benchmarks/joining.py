@@ -17,7 +17,12 @@ from mllm_jax.config.load import ConfigError, ParallelConfig
 from mllm_jax.runtime.agreement import check_agreement, code_facts
 from mllm_jax.runtime.devices import start_devices
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import ProcessPlace, current_peers, leave_process, set_event_listener
+from mllm_jax.runtime.run_peers import (
+    ProcessPlace,
+    current_peers,
+    leave_process,
+    set_event_listener,
+)
 from mllm_jax.runtime.wire import hold_port
 
 Row = dict[str, Any]

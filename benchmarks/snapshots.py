@@ -27,7 +27,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory, open_snapshots

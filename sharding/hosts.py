@@ -89,8 +89,8 @@ class ProcessGroup:
 
     def _make_global(self, words: Words) -> jax.Array:
         """`words`, `[1, ...]` on every process, as `[processes, ...]`."""
-        layout = NamedSharding(self._host_mesh, PartitionSpec(AXIS))
-        return jax.make_array_from_process_local_data(layout, words)
+        sharding = NamedSharding(self._host_mesh, PartitionSpec(AXIS))
+        return jax.make_array_from_process_local_data(sharding, words)
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
         """Begin to send `numbers`, `[n]`, to all processes; the result waits for each one's."""

@@ -58,7 +58,7 @@ def named_shardings(mesh: Mesh, specs: object) -> object:
 
 
 def sharded_shapes(shapes: object, mesh: Mesh, specs: object) -> Any:
-    """Shapes and types of `shapes` (a tree of arrays) with layouts: `specs` on `mesh`."""
+    """Shapes and types of `shapes` (a tree of arrays) with shardings: `specs` on `mesh`."""
     return jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
         shapes,

@@ -1,4 +1,4 @@
-"""Parameter layouts: from logical axes of a leaf (`sharding.axes`) to axes of a module's view."""
+"""Shardings of parameters: from logical axes (`sharding.axes`) to axes of a module's view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sharding.grid import Axes, MeshView
 
 @dataclass(frozen=True)
 class ParameterSharding:
-    """Layout of one parameter on the grid; a leaf of the tree of layouts.
+    """Sharding of one parameter on the grid; a leaf of a tree by parameters.
 
     Attributes:
         axes: logical axis of every dimension.

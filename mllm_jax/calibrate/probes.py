@@ -127,8 +127,8 @@ def make_copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
 
 def _fill_array(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
     """An array of ones whose first dimensions lie along the axes of `mesh`."""
-    layout = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
-    return jax.jit(lambda: jnp.ones(shape, dtype), out_shardings=layout)()
+    sharding = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
+    return jax.jit(lambda: jnp.ones(shape, dtype), out_shardings=sharding)()
 
 
 def _compile_mapped(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Callable[[], Any]:
@@ -261,7 +261,7 @@ class _LayerProbe:
     def _make_inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
         """Layouts and arrays: parameters, activations, and how rows are packed."""
         model, name, view = self.config.model, self.name, grid.views[self.name]
-        shapes, lay = abstract_parameters(model)[0], ParameterLayout(model, grid).layout
+        shapes, lay = abstract_parameters(model)[0], ParameterLayout(model, grid).shardings
         rows = self.rows * self.plan.batch
         packed = empty_module_rows(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(
@@ -279,14 +279,14 @@ class _LayerProbe:
         return specs, arrays
 
 
-def _random_array(shape: jax.ShapeDtypeStruct, layout: NamedSharding) -> jax.Array:
+def _random_array(shape: jax.ShapeDtypeStruct, sharding: NamedSharding) -> jax.Array:
     """Small random numbers; ones where integers are asked for, which makes a row one segment."""
     if jnp.issubdtype(shape.dtype, jnp.integer):
         values = np.ones(shape.shape, shape.dtype)
     else:
         values = 0.02 * np.random.default_rng(0).standard_normal(shape.shape, np.float32)
     return jax.make_array_from_callback(
-        shape.shape, layout, lambda index: values[index].astype(shape.dtype)
+        shape.shape, sharding, lambda index: values[index].astype(shape.dtype)
     )
 
 
@@ -337,14 +337,14 @@ def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterat
     """
     mesh, width = Mesh(np.array(devices), ("data",)), config.model.backbone_config.d_model
     dtype, spec = compute_dtype(config.model), PartitionSpec("data")
-    layout = NamedSharding(mesh, spec)
+    sharding = NamedSharding(mesh, spec)
     body = jax.shard_map(lambda x, at: x[0][at[0]][None], mesh=mesh, in_specs=spec, out_specs=spec)
     rng = np.random.default_rng(0)
     for times in GATHERED:
         rows = times * config.data.rows * config.data.budgets["tokens"]
         x = _fill_array(mesh, (len(devices), rows, width), dtype)
         orders = np.stack([rng.permutation(rows) for _ in devices]).astype(np.int32)
-        inputs = x, jax.device_put(orders, layout)
+        inputs = x, jax.device_put(orders, sharding)
         program = jax.jit(body).lower(*inputs).compile()
         predict = partial(_gather_seconds, 2.0 * x.nbytes / len(devices))
         yield TimedProbe(f"gather of {rows} rows of {width}", partial(program, *inputs), predict)

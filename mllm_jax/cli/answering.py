@@ -23,7 +23,7 @@ from mllm_jax.generate.answers import AnswerReply, AnswerSet
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
 from mllm_jax.runtime.interrupt import set_interrupt_status
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.decoding.sampling import TokenSampling
 
 #: Reasons for which prompts have no answer that are shown.

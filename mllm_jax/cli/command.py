@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console

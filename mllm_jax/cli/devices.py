@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mllm_jax.cli.command import CommandCall
-from mllm_jax.runtime.part import ProcessPlace
+from mllm_jax.runtime.run_peers import ProcessPlace
 
 if TYPE_CHECKING:  # which --help does not need
     from jax import Device

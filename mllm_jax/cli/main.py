@@ -25,7 +25,7 @@ from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import current_peers, leave_process
+from mllm_jax.runtime.run_peers import current_peers, leave_process
 from mllm_jax.runtime.slices.process import end_with_launcher
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, config_overrides
 from mllm_jax.submit import liveness

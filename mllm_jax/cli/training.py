@@ -14,7 +14,7 @@ from mllm_jax.cli.devices import processes_of
 
 if TYPE_CHECKING:  # which --help does not need
     from mllm_jax.health.finding import HealthReport
-    from mllm_jax.runtime.part import ProcessPlace
+    from mllm_jax.runtime.run_peers import ProcessPlace
     from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
 
 # ---- train ---------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def configure_for_target(
 
 
 def training_batch(config: ExperimentConfig, step: Step) -> Batch:
-    """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
+    """Shapes, types and shardings of batches of `step`, whose rows are as long as they can be."""
     data, specs = config.data, row_specs(config.model)
     rows, capacity = {spec.name: [0] for spec in specs}, make_capacity(data.budgets, specs)
     row = BatchArrays(rows, capacity, target_specs(config.model)).batch

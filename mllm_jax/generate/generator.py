@@ -25,7 +25,7 @@ from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.generate.answers import AnswerReply, AnswerSet, AnswerTiming
 from mllm_jax.generate.opened import OpenedModel
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, Gather
 from mllm_jax.train.decoding.sampling import TokenSampling

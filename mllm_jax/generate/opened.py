@@ -132,14 +132,14 @@ def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     """Parameters of `model.pretrained`."""
     step, model = experiment.forward_step, experiment.config.model
     target = step.abstract_state["params"]
-    layout = jax.tree.map(lambda leaf: leaf.sharding, target)
+    sharding = jax.tree.map(lambda leaf: leaf.sharding, target)
 
     def initial(name: str, key: jax.Array) -> Any:
         params = multimodal.init_parameters(model, key)
         return step.form.to_stored(without_released(model, params))[name]
 
     def make(name: str) -> Any:
-        program = jax.jit(partial(initial, name), out_shardings=layout[name])
+        program = jax.jit(partial(initial, name), out_shardings=sharding[name])
         return synchronize_program(f"the parameters of {name}", program)(jax.random.key(0))
 
     return start_from(model, {name: make(name) for name in target}, target, notify)

@@ -19,7 +19,7 @@ from mllm_jax.health.finding import (
     HealthReport,
     judge_findings,
 )
-from mllm_jax.runtime.part import PeerError, current_peers, exit_after
+from mllm_jax.runtime.run_peers import PeerError, current_peers, exit_after
 
 #: Seconds in which a check has ended; what hangs heeds no signal, so that the process ends.
 LONGEST = 600.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.health.finding import HealthFinding, per_second
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 
 Multiply = Callable[[jax.Array, jax.Array], jax.Array]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.health.devices import SIZES, device_label, time_best
 from mllm_jax.health.finding import HealthFinding, per_second
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 
 #: Name of the one axis of the devices.
 ALL = "all"
@@ -194,8 +194,8 @@ def _compile_exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
         swap = partial(lax.ppermute, axis_name=ALL, perm=[(0, 1), (1, 0)])
         return lax.fori_loop(0, EXCHANGES, lambda _, row: swap(row), row)
 
-    layout = NamedSharding(mesh, PartitionSpec(ALL))
-    rows = jax.ShapeDtypeStruct((mesh.size, size), np.uint32, sharding=layout)
+    sharding = NamedSharding(mesh, PartitionSpec(ALL))
+    rows = jax.ShapeDtypeStruct((mesh.size, size), np.uint32, sharding=sharding)
     return jax.jit(_map_over_devices(mesh, exchange_rows)).lower(rows).compile()
 
 
@@ -230,13 +230,13 @@ def _row_of(at: int, size: int) -> NDArray[np.uint32]:
 
 def _place_rows(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
     """`[devices, size]`, on each device the row of its number."""
-    layout = NamedSharding(mesh, PartitionSpec(ALL))
+    sharding = NamedSharding(mesh, PartitionSpec(ALL))
 
     def make_row(index: tuple[slice, ...] | None) -> NDArray[np.uint32]:
         assert index is not None  # every device holds a row
         return _row_of(numbers[index[0].start or 0], size)[None]
 
-    return jax.make_array_from_callback((mesh.size, size), layout, make_row)
+    return jax.make_array_from_callback((mesh.size, size), sharding, make_row)
 
 
 def _map_over_devices(

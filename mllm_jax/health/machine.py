@@ -15,7 +15,7 @@ import numpy as np
 from mllm_jax.health.finding import HealthFinding, per_second
 from mllm_jax.runtime.agreement import installed_versions, list_differences
 from mllm_jax.runtime.folder import FREE_BYTES
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 
 #: Bytes that are written to the disk and read again.
 BYTES = 2**23

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from mllm_jax.hf_format.configs import merge_aliases
 from mllm_jax.hf_format.expert_rules import ExpertFormat, mlp_rules, read_experts, write_experts
 from mllm_jax.hf_format.files import PretrainedError, list_names
-from mllm_jax.hf_format.release_format import DECODER, ReleasedModel, ReleaseFormat
+from mllm_jax.hf_format.release_format import RELEASED_DECODER, ReleasedModel, ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.hf_format.transforms import (
     TensorTransform,
@@ -164,9 +164,9 @@ class DecoderRelease:
 
         return ReleaseFormat(
             self.model_type,
-            {DECODER: self.config},
+            {RELEASED_DECODER: self.config},
             lambda values: ReleasedModel(self.read_config(values)),
-            lambda model: {DECODER: self.tensor_rules(decoder_of(model))},
+            lambda model: {RELEASED_DECODER: self.tensor_rules(decoder_of(model))},
             lambda model: self.write_config(decoder_of(model)),
             auto_class="AutoModelForCausalLM",
         )

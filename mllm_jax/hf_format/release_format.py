@@ -32,9 +32,9 @@ MODEL_MODULE_NAMES = (
 #: Buffers of old checkpoints that hold no weights.
 _BUFFERS = r"(.*\.)?(position_ids|rotary_emb\.inv_freq)"
 #: What a release calls its decoder, whatever the model calls the module.
-DECODER = "decoder"
+RELEASED_DECODER = "decoder"
 #: The head of a decoder, which some checkpoints have although it is tied to the embedding.
-HEAD = r"(.*\.)?lm_head\.weight"
+LM_HEAD = r"(.*\.)?lm_head\.weight"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ReleasedModel:
     @property
     def configs(self) -> dict[str, Any]:
         """Configurations of all modules, by their names."""
-        single = {DECODER: self.decoder, "connector": self.connector}
+        single = {RELEASED_DECODER: self.decoder, "connector": self.connector}
         return {name: config for name, config in single.items() if config} | {**self.encoders}
 
     def require_pair(self, name: str, kind: type[E]) -> tuple[DecoderConfig, E]:
@@ -200,7 +200,7 @@ class ReleaseFormat:
         patterns = [_BUFFERS, *self.unused_patterns(values)]
         decoder = self.read(values).decoder
         if decoder is not None and decoder.tie_embeddings:
-            patterns.append(HEAD)
+            patterns.append(LM_HEAD)
         return [name for name in names if any(re.fullmatch(p, name) for p in patterns)]
 
     def copied_tensors(self, values: Values, names: Iterable[str]) -> list[str]:
@@ -209,7 +209,7 @@ class ReleaseFormat:
         A tied head is not: the embedding is written, and has been trained.
         """
         unused = self.unused_tensors(values, names)
-        return [name for name in unused if not re.fullmatch(HEAD, name)]
+        return [name for name in unused if not re.fullmatch(LM_HEAD, name)]
 
     def rename_tensors(self, tensors: Mapping[str, T]) -> dict[str, T]:
         """Put tensors under their released names.

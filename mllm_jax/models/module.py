@@ -69,7 +69,9 @@ __all__ = [
 ]
 
 #: The functions of all decoders, which share their layers.
-DECODER = ModuleFunctions(decoder.build_decoder_blocks, decoder.embed_text, decoder.layer_context)
+DECODER_FUNCTIONS = ModuleFunctions(
+    decoder.build_decoder_blocks, decoder.embed_text, decoder.layer_context
+)
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
@@ -365,7 +367,7 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
 
 
 def _load_module_functions(settings: ModuleConfig) -> ModuleFunctions:
-    shared = DECODER if settings.reads_text else None
+    shared = DECODER_FUNCTIONS if settings.reads_text else None
     return load_functions(settings, shared)
 
 

@@ -143,8 +143,8 @@ def _layer_shapes(layers: ParameterBlock, view: MeshView) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
     period = replace(layers, layers=layers.period)
     shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))
-    layout = parameter_shardings(period.stacked_axes(), view)
-    return shapes, jax.tree.map(lambda leaf: leaf.spec, layout)
+    sharding = parameter_shardings(period.stacked_axes(), view)
+    return shapes, jax.tree.map(lambda leaf: leaf.spec, sharding)
 
 
 def layer_input_shape(

@@ -16,7 +16,7 @@ from mllm_jax.config.agreement import resolve_agreement
 from mllm_jax.config.inputs import with_budgets
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.stored_budgets import has_begun, read_stored_budgets
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 
 
 def settle_budgets(

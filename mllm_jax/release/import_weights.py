@@ -174,7 +174,7 @@ def _write_run(
     began = time.perf_counter()
     size = sum(check_values(release, notify) for release in releases)
     seconds = time.perf_counter() - began
-    text = HEAD + yaml.safe_dump(values, sort_keys=False)
+    text = FILE_HEADER + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources
     return ImportedRun(out, out / CONFIG, parts, _count_parameters(folders), size, seconds)
@@ -404,7 +404,7 @@ def _count_parameters(folders: Mapping[str, Path]) -> int:
     return total
 
 
-HEAD = """\
+FILE_HEADER = """\
 # Made by `launch.py import`. Set data.source to the data, let `launch.py budgets` choose
 # data.budgets and `launch.py plan` the plans; then `launch.py train --config` this file.
 """

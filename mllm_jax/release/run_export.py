@@ -15,7 +15,7 @@ from mllm_jax.config.sections import LoraConfig
 from mllm_jax.hf_format.expert_rules import check_equal_biases
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.hf_format.release_format import (
-    DECODER,
+    RELEASED_DECODER,
     ReleasedConnector,
     ReleasedModel,
     ReleaseFormat,
@@ -107,7 +107,9 @@ class RunExport:
             return {"connector": self.stored_names.on_disk(self.part.removesuffix(CONNECTOR))}
         encoders = [self.part] if self.part else [*self.model.others]
         backbone = self.model.backbone
-        decoder = {DECODER: self.stored_names.on_disk(backbone)} if self._with_backbone else {}
+        decoder = (
+            {RELEASED_DECODER: self.stored_names.on_disk(backbone)} if self._with_backbone else {}
+        )
         return decoder | {
             self.model.others[name].released_name: self.stored_names.on_disk(name)
             for name in encoders

@@ -22,7 +22,8 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.runtime.backends.listening import outward_address
-from mllm_jax.runtime.part import (
+from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.run_peers import (
     JoinError,
     PeerError,
     RunPeers,
@@ -30,7 +31,6 @@ from mllm_jax.runtime.part import (
     exit_after,
     set_peers,
 )
-from mllm_jax.runtime.peers import join_peers
 from mllm_jax.runtime.watch import LIMITS, WatchLimits
 from mllm_jax.runtime.wire import HostAddress, hold_port
 

@@ -18,8 +18,8 @@ from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.backends.listening import coordinator_addresses
 from mllm_jax.runtime.collective import join_discovered
 from mllm_jax.runtime.hardware.gpu_memory import set_share
-from mllm_jax.runtime.part import ALONE, PeerError, ProcessPlace, current_peers, exit_after
 from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.run_peers import ALONE, PeerError, ProcessPlace, current_peers, exit_after
 from mllm_jax.runtime.watch import LIMITS, WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 

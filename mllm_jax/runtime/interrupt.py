@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Self
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import current_peers, leave_process
+from mllm_jax.runtime.run_peers import current_peers, leave_process
 from mllm_jax.runtime.supervised.process import supervisor_settings
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

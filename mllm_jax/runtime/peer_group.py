@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from mllm_jax.runtime.exits import ExitCode, exit_code_of_others
 from mllm_jax.runtime.messages import peer_messages
 from mllm_jax.runtime.messages.typed import MessageError, parse_message
-from mllm_jax.runtime.part import (
+from mllm_jax.runtime.run_peers import (
     ProcessActivity,
     RunPeers,
     end_process,

@@ -35,12 +35,12 @@ from mllm_jax.runtime.messages.relay import CoordinatorRelay
 from mllm_jax.runtime.messages.secret import SecretRefusedError, present_secret
 from mllm_jax.runtime.messages.strangers import StrangerConnections, refuse_connection
 from mllm_jax.runtime.messages.typed import MessageError, parse_message
-from mllm_jax.runtime.part import (
+from mllm_jax.runtime.peer_group import PeerGroup
+from mllm_jax.runtime.run_peers import (
     JoinError,
     PeerError,
     set_peers,
 )
-from mllm_jax.runtime.peer_group import PeerGroup
 from mllm_jax.runtime.supervised.process import attempt_number, supervisor_settings
 from mllm_jax.runtime.watch import PeerProcess, WatchLimits, find_fault
 from mllm_jax.runtime.wire import (

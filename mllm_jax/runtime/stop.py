@@ -10,7 +10,7 @@ from typing import Self
 
 from mllm_jax.runtime.collective import true_on_all_processes
 from mllm_jax.runtime.interrupt import SIGNALS
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.runtime.supervised.process import supervisor_settings
 
 #: Seconds after which processes agree anew on whether to stop; that takes milliseconds.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mllm_jax.runtime.messages.strangers import StrangerConnections, refuse_connection
 from mllm_jax.runtime.messages.typed import MessageError
-from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.run_peers import JoinError
 from mllm_jax.runtime.supervised.heartbeats import Heartbeat
 from mllm_jax.runtime.wire import STRANGE, Connection, HostAddress, describe_error, hold_port
 from mllm_jax.supervise import messages

@@ -11,7 +11,7 @@ from dataclasses import replace
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, cluster_job, run_lock
-from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.run_peers import JoinError
 from mllm_jax.runtime.supervised.process import PATIENCE
 from mllm_jax.supervise.coordinator_events import FinishRun
 from mllm_jax.supervise.follower import FollowerSupervisor

@@ -75,7 +75,7 @@ class Experiment:
 
     @cached_property
     def forward_step(self) -> Step:
-        """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
+        """The step whose shardings serve forward passes: no pipeline, its stages as fsdp."""
         if self.config.parallel.groups or isinstance(self.step.program, PlainProgram):
             return self.step
         plans = without_stages(self.config.parallel.plans)

@@ -22,7 +22,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import check_space
 from mllm_jax.runtime.interrupt import set_interrupt_status
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 from mllm_jax.runtime.run_status import status_after_step, status_after_training, status_unsaved
 from mllm_jax.runtime.supervised.process import was_restarted
 from mllm_jax.train.components.components import RunComponents, due_work

@@ -41,7 +41,7 @@ for kind in INSTRUCTIONS:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class StepBatch(Generic[RowsT]):
-    """The arrays of a step; also their shapes, or their layouts.
+    """The arrays of a step; also their shapes, or their shardings.
 
     Attributes:
         rows: rows of each module by name, `[microbatches, rows, ...]`. In a pipeline those of

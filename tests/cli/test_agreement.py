@@ -14,7 +14,7 @@ from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.part import current_peers, set_peers
+from mllm_jax.runtime.run_peers import current_peers, set_peers
 from mllm_jax.train.components import evaluator as evaluate
 from mllm_jax.train.components.evaluator import evaluate_run
 from mllm_jax.train.loading.loader import check_sources

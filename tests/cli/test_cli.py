@@ -23,7 +23,7 @@ from mllm_jax.cli.benchmark import Benchmark, load_registry
 from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.devices import DeviceError, start_devices
 from mllm_jax.runtime.exits import MEANINGS, ExitCode
-from mllm_jax.runtime.part import JoinError, ProcessPlace
+from mllm_jax.runtime.run_peers import JoinError, ProcessPlace
 from tests.configs import ROOT, VALUES, config, values
 from tests.train.llava_folder import write_folder
 

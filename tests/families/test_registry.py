@@ -27,7 +27,7 @@ from mllm_jax.families.releases import release_formats
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.module import DECODER, ShardedModule, init_parameters
+from mllm_jax.models.module import DECODER_FUNCTIONS, ShardedModule, init_parameters
 from sharding.grid import MeshView
 from tests.models import towers
 
@@ -190,16 +190,16 @@ class LouderConfig(LlamaConfig):
 
 
 def _embed_twice(*arguments: Any) -> jax.Array:
-    embedded: jax.Array = 2 * DECODER.embed(*arguments)
+    embedded: jax.Array = 2 * DECODER_FUNCTIONS.embed(*arguments)
     return embedded
 
 
-LOUDER = replace(DECODER, embed=_embed_twice)
+LOUDER = replace(DECODER_FUNCTIONS, embed=_embed_twice)
 
 
 def test_a_decoder_computes_by_the_functions_that_its_family_names() -> None:
     functions = f"{__name__}:LOUDER"
-    assert load_reference(functions).embed is not DECODER.embed
+    assert load_reference(functions).embed is not DECODER_FUNCTIONS.embed
     registry.register(Family("louder", {"louder": FamilyModule(LouderConfig, functions)}))
     try:
         decoder = {**WIDTHS, "vocab": 16}

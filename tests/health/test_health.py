@@ -22,7 +22,7 @@ from mllm_jax.health.check import list_checks, require_healthy, run_checks, shou
 from mllm_jax.health.finding import HealthError, HealthFinding, HealthReport, judge_findings
 from mllm_jax.runtime.agreement import installed_versions
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import PeerError, RunPeers, current_peers, set_peers
+from mllm_jax.runtime.run_peers import PeerError, RunPeers, current_peers, set_peers
 from tests.runtime.beside import Beside
 
 #: Devices of the checks here.

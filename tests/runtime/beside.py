@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 
 
 class Beside(RunPeers):

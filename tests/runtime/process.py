@@ -15,9 +15,9 @@ import time
 from mllm_jax.runtime.agreement import AgreementError, check_agreement
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.interrupt import InterruptibleContext, interrupt_message
-from mllm_jax.runtime.part import JoinError, PeerError, leave_process
 from mllm_jax.runtime.peer_group import PeerGroup
 from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.run_peers import JoinError, PeerError, leave_process
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 

@@ -12,10 +12,10 @@ import pytest
 from jax.experimental import multihost_utils
 
 from mllm_jax.config.run import ParallelConfig
-from mllm_jax.runtime import collective, devices, part
+from mllm_jax.runtime import collective, devices, run_peers
 from mllm_jax.runtime.collective import CollectivePeers, true_on_all_processes
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import PeerError, ProcessPlace, RunPeers
+from mllm_jax.runtime.run_peers import PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from tests.timing import PATIENCE
@@ -60,7 +60,7 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
         assert ended.wait(PATIENCE)
         return own[None]
 
-    monkeypatch.setattr(part, "end_process", end)
+    monkeypatch.setattr(run_peers, "end_process", end)
     monkeypatch.setattr(multihost_utils, "process_allgather", never)
     assert CollectivePeers(WatchLimits(longest=0.01)).gather_values("facts", 7) == [7]
     ((code, why),) = told
@@ -85,7 +85,7 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
 
 def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
-    monkeypatch.setattr(part, "end_process", lambda code, why: ended.set())
+    monkeypatch.setattr(run_peers, "end_process", lambda code, why: ended.set())
     monkeypatch.setattr(multihost_utils, "process_allgather", lambda own: own[None])
     assert CollectivePeers(WatchLimits(longest=0.2)).gather_values("facts", 7) == [7]
     assert not ended.wait(0.5)
@@ -118,7 +118,7 @@ def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
         assert ended.wait(PATIENCE) if distributed else not ended.wait(0.1)
         return []
 
-    monkeypatch.setattr(part, "end_process", end)
+    monkeypatch.setattr(run_peers, "end_process", end)
     for name in ("_choose_platform", "_join_processes"):
         monkeypatch.setattr(devices, name, lambda *_: None)
     monkeypatch.setattr(devices, "_find_devices", looked)
@@ -160,7 +160,7 @@ def test_a_process_that_jax_does_not_connect_says_what_it_hears_of_the_others(
         assert initialization_timeout > 1  # JAX would abort the process before it says anything
         assert ended.wait(PATIENCE)
 
-    monkeypatch.setattr(part, "end_process", end)
+    monkeypatch.setattr(run_peers, "end_process", end)
     monkeypatch.setattr(devices, "join_peers", lambda *_: Met())
     monkeypatch.setattr(jax.distributed, "initialize", connect)
     monkeypatch.setattr(jax.config, "update", lambda *_: None)
@@ -196,11 +196,11 @@ def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) ->
     tried: list[HostAddress] = []
     monkeypatch.setattr(collective, "CollectivePeers", Two)
     monkeypatch.setattr(collective, "join_peers", joined)
-    monkeypatch.setattr(part, "_current", RunPeers())
+    monkeypatch.setattr(run_peers, "_current", RunPeers())
     collective.join_discovered(WatchLimits(), 1)
     (address,) = tried
     assert address.port
-    return part.current_peers()
+    return run_peers.current_peers()
 
 
 HERE: dict[str, list[Any]] = {

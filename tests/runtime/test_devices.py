@@ -16,7 +16,7 @@ from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.devices import DeviceError, DevicesLostError, _find_devices, start_devices
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import METRICS, has_trained
-from mllm_jax.runtime.part import PeerError
+from mllm_jax.runtime.run_peers import PeerError
 from tests.configs import config
 
 OWN = ParallelConfig(devices=16, platform="gpu")

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import pytest
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import PeerError
 from mllm_jax.runtime.peers import PeerHub, join_peers
+from mllm_jax.runtime.run_peers import PeerError
 from mllm_jax.runtime.watch import PeerProcess, WatchLimits
 from mllm_jax.runtime.wire import HostAddress, hold_port
 from tests.configs import ROOT

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime import part
+from mllm_jax.runtime import run_peers
 from mllm_jax.runtime.stop import AGREE, StopSignal
 
 
-class Two(part.RunPeers):
+class Two(run_peers.RunPeers):
     """Two processes, of which the other one hears of a signal; both take equally long."""
 
     count = 2
@@ -29,10 +29,10 @@ class Two(part.RunPeers):
 
 @pytest.fixture
 def two() -> Iterator[Two]:
-    before, found = part.current_peers(), Two()
-    part.set_peers(found)
+    before, found = run_peers.current_peers(), Two()
+    run_peers.set_peers(found)
     yield found
-    part.set_peers(before)
+    run_peers.set_peers(before)
 
 
 def run(signal: StopSignal, clock: list[float], steps: range, seconds: float) -> int | None:

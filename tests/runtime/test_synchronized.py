@@ -12,7 +12,7 @@ from jax import monitoring
 
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
-from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
+from mllm_jax.runtime.run_peers import RunPeers, current_peers, set_peers
 
 
 class Two(RunPeers):

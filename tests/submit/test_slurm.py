@@ -261,7 +261,7 @@ JOINS = """
 import sys
 import jax
 from mllm_jax.runtime import devices
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.runtime.wire import HostAddress
 met = RunPeers()
 met.coordinator = met.bind = HostAddress("127.0.0.1", int(sys.argv[1]))

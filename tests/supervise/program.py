@@ -20,7 +20,7 @@ from multiprocessing import shared_memory
 from pathlib import Path
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, supervisor_settings
 from mllm_jax.runtime.wire import HostAddress
 

@@ -18,8 +18,8 @@ from mllm_jax.runtime import agreement, collective, devices, peers
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.backends.place import place_from_environment
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.runtime.part import JoinError, PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.peers import PeerHub, PeerMember
+from mllm_jax.runtime.run_peers import JoinError, PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.watch import LIMITS, PeerProcess, WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from tests.runtime.test_collective import HERE, NONE, found_by_jax

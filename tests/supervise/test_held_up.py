@@ -7,8 +7,8 @@ import time
 import pytest
 
 from data.waits import SOURCE, RetriedCall
-from mllm_jax.runtime import part
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime import run_peers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.runtime.watch import PeerProcess, WatchLimits, find_fault
 from mllm_jax.train.events import Phase
 from mllm_jax.train.listeners.listeners import note_activity
@@ -20,7 +20,9 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_after_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own, found = RunPeers(), list[RetriedCall]()
-    monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
+    monkeypatch.setattr(
+        run_peers, "current", lambda key: found[0] if found and key == SOURCE else None
+    )
     monkeypatch.setattr("mllm_jax.train.listeners.listeners.current_peers", lambda: own)
     note_activity(Phase("read", 50))
     assert own.present_activity == own.activity

@@ -25,9 +25,9 @@ from mllm_jax.health.devices import describe_wrong_bits
 from mllm_jax.health.finding import HealthFinding, HealthReport, judge_findings
 from mllm_jax.health.machine import fault_of_clock
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.peers import PeerHub
 from mllm_jax.runtime.records import record_line
+from mllm_jax.runtime.run_peers import JoinError
 from mllm_jax.runtime.watch import LIMITS, PeerProcess, WatchLimits, find_fault
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import child, start

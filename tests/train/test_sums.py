@@ -37,7 +37,7 @@ class Fixed(GradientProgram):
         )
         self.model = model
         whole = SimpleNamespace(replicated=())
-        self.__dict__["trained_layout"] = {"router": {LOAD: whole}, "q": whole}
+        self.__dict__["trained_shardings"] = {"router": {LOAD: whole}, "q": whole}
         self.asked: list[tuple[float, float]] = []
 
     @property

@@ -66,10 +66,10 @@ def load_tensors(
 
     Args:
         tensors: tensors that `rules.check` has checked.
-        target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
-            the rules have. Layers may be stacked in two dimensions, and there may be more than the
-            model has, which stay zero (see `StageLayers`). Other parameters may be padded, with
-            zeros at the end of their dimensions.
+        target: shapes, types and shardings by dotted path, of the shapes and of no fewer layers
+            than the rules have. Layers may be stacked in two dimensions, and there may be more
+            than the model has, which stay zero (see `StageLayers`). Other parameters may be padded,
+            with zeros at the end of their dimensions.
         finite_check: takes whether they are finite; None: this is waited for.
 
     Raises:
@@ -90,12 +90,12 @@ def _load_parameter(
 ) -> tuple[jax.Array, jax.Array]:
     """A parameter, and whether it is finite."""
     stack = len(target.shape) - len(rule.transform.shape)
-    layout = _layer_layout(target.sharding, stack)
+    sharding = _layer_sharding(target.sharding, stack)
     shape = rule.transform.shape if stack else target.shape
-    sent = (_send_shards(tensors[name], rule.transform, shape, layout) for name in rule.names)
+    sent = (_send_shards(tensors[name], rule.transform, shape, sharding) for name in rule.names)
     if not stack:
         return _widening_program(target.dtype, target.sharding)(next(sent))
-    update_layer = _layer_update_program(stack, target.sharding, layout)
+    update_layer = _layer_update_program(stack, target.sharding, sharding)
     parameter, finite = _zeros_program(target.shape, target.dtype, target.sharding)()
     for number, tensor in enumerate(sent):
         parameter, finite = update_layer(parameter, finite, tensor, jnp.int32(number))
@@ -103,7 +103,7 @@ def _load_parameter(
 
 
 def _send_shards(
-    stored: StoredTensor, form: TensorTransform, shape: tuple[int, ...], layout: NamedSharding
+    stored: StoredTensor, form: TensorTransform, shape: tuple[int, ...], sharding: NamedSharding
 ) -> jax.Array:
     """A released tensor on the devices, as the parameter of one layer, in its own type.
 
@@ -123,39 +123,39 @@ def _send_shards(
             return part
         return np.pad(part, [(0, n - m) for n, m in zip(sizes, part.shape, strict=True)])
 
-    return jax.make_array_from_callback(shape, layout, load_shard)
+    return jax.make_array_from_callback(shape, sharding, load_shard)
 
 
-def _layer_layout(layout: Any, stack: int) -> NamedSharding:
+def _layer_sharding(sharding: Any, stack: int) -> NamedSharding:
     """Layout of the parameter of one layer, if the first `stack` dimensions count layers."""
-    return NamedSharding(layout.mesh, PartitionSpec(*layout.spec[stack:]))
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[stack:]))
 
 
 @lru_cache
-def _zeros_program(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
+def _zeros_program(shape: tuple[int, ...], dtype: Any, sharding: NamedSharding) -> Any:
     """Zeros, and that they are finite."""
     make_zeros = lambda: (jnp.zeros(shape, dtype), jnp.bool_(True))  # noqa: E731
-    return jax.jit(make_zeros, out_shardings=(layout, _replicated_layout(layout)))
+    return jax.jit(make_zeros, out_shardings=(sharding, _replicated_sharding(sharding)))
 
 
 @lru_cache
-def _widening_program(dtype: Any, layout: NamedSharding) -> Any:
+def _widening_program(dtype: Any, sharding: NamedSharding) -> Any:
     """A tensor in its parameter's type, and whether it is finite."""
 
     def convert_tensor(released: jax.Array) -> tuple[jax.Array, jax.Array]:
         wide = released.astype(dtype)
         return wide, jnp.isfinite(wide).all()
 
-    return jax.jit(convert_tensor, out_shardings=(layout, _replicated_layout(layout)))
+    return jax.jit(convert_tensor, out_shardings=(sharding, _replicated_sharding(sharding)))
 
 
-def _replicated_layout(layout: NamedSharding) -> NamedSharding:
+def _replicated_sharding(sharding: NamedSharding) -> NamedSharding:
     """Layout of a value that all devices have."""
-    return NamedSharding(layout.mesh, PartitionSpec())
+    return NamedSharding(sharding.mesh, PartitionSpec())
 
 
 @lru_cache
-def _layer_update_program(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
+def _layer_update_program(stack: int, sharding: NamedSharding, layer: NamedSharding) -> Any:
     """Write one layer into the stack: on the devices that have it, and nowhere else.
 
     Returns whether it is finite, too, and all layers before it.
@@ -165,7 +165,7 @@ def _layer_update_program(stack: int, layout: NamedSharding, layer: NamedShardin
         parameter: jax.Array, finite: jax.Array, released: jax.Array, number: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         leading = parameter.shape[:stack]
-        index = _local_index(number, leading, layout)
+        index = _local_index(number, leading, sharding)
         inside = [(i >= 0) & (i < n) for i, n in zip(index, leading, strict=True)]
         layer = released.astype(parameter.dtype)
         wrong = psum(jnp.count_nonzero(~jnp.isfinite(layer)), sharing)
@@ -176,30 +176,30 @@ def _layer_update_program(stack: int, layout: NamedSharding, layer: NamedShardin
             where = (*index, *[jnp.int32(0)] * released.ndim)
             return lax.dynamic_update_slice(current, layer, where)
 
-        if not any(_axes_of(layout, dim) for dim in range(stack)):
+        if not any(_axes_of(sharding, dim) for dim in range(stack)):
             return write_layer(parameter), finite
         return lax.cond(
             jnp.stack(inside).all(), write_layer, lambda current: current, parameter
         ), finite
 
     sharing = tuple(axis for dim in range(len(layer.spec)) for axis in _axes_of(layer, dim))
-    specs = (layout.spec, PartitionSpec(), layer.spec, PartitionSpec())
-    out = layout.spec, PartitionSpec()
-    mapped = jax.shard_map(update_layer, mesh=layout.mesh, in_specs=specs, out_specs=out)
+    specs = (sharding.spec, PartitionSpec(), layer.spec, PartitionSpec())
+    out = sharding.spec, PartitionSpec()
+    mapped = jax.shard_map(update_layer, mesh=sharding.mesh, in_specs=specs, out_specs=out)
     return jax.jit(mapped, donate_argnums=0)
 
 
 def _local_index(
-    number: jax.Array, shape: tuple[int, ...], layout: NamedSharding
+    number: jax.Array, shape: tuple[int, ...], sharding: NamedSharding
 ) -> list[jax.Array]:
     """Place of layer `number` in a local shard of leading dimensions `shape`; may be outside."""
-    axes = [_axes_of(layout, dim) for dim in range(len(shape))]
+    axes = [_axes_of(sharding, dim) for dim in range(len(shape))]
     sizes = [n * axis_size(axis) for n, axis in zip(shape, axes, strict=True)]
     index = jnp.unravel_index(number, sizes)
     return [i - axis_index(axis) * n for i, axis, n in zip(index, axes, shape, strict=True)]
 
 
-def _axes_of(layout: NamedSharding, dim: int) -> Axes:
+def _axes_of(sharding: NamedSharding, dim: int) -> Axes:
     """Mesh axes that split a dimension."""
-    entry = layout.spec[dim] if dim < len(layout.spec) else None
+    entry = sharding.spec[dim] if dim < len(sharding.spec) else None
     return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)

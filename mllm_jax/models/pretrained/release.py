@@ -22,8 +22,8 @@ from mllm_jax.hf_format.files import (
     open_tensors,
 )
 from mllm_jax.hf_format.release_format import (
-    DECODER,
-    HEAD,
+    LM_HEAD,
+    RELEASED_DECODER,
     ReleasedModel,
     ReleaseFormat,
     Values,
@@ -31,8 +31,7 @@ from mllm_jax.hf_format.release_format import (
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.hf_format.transforms import identity_transform
 from mllm_jax.layers.config.linear import VOCABULARY_HEAD
-from mllm_jax.models.graph import HEAD as OBJECTIVE_HEAD
-from mllm_jax.models.graph import learns_to_write
+from mllm_jax.models.graph import HEAD, learns_to_write
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.heads import (
     SCORE,
@@ -141,7 +140,9 @@ class Release:
         """
         check_tensors(self.tensors, self.every_rule, self.left_over)
         for head in self.left_over:
-            if re.fullmatch(HEAD, head) and not equal_values(self.tensors[head], self._embedding):
+            if re.fullmatch(LM_HEAD, head) and not equal_values(
+                self.tensors[head], self._embedding
+            ):
                 raise PretrainedError(
                     f"{self.folder / CONFIG} ties the embeddings, but {head} is another tensor; "
                     "valid: tie_word_embeddings: false, or a head that is the embedding"
@@ -149,7 +150,7 @@ class Release:
 
     @property
     def _embedding(self) -> StoredTensor:
-        rules = {rule.parameter: rule for rule in self.rules[DECODER]}
+        rules = {rule.parameter: rule for rule in self.rules[RELEASED_DECODER]}
         return self.tensors[rules[EMBEDDING].released]
 
     def module_name(self, name: str, backbone: str) -> str:
@@ -170,7 +171,7 @@ class Release:
         if name == backbone:
             if self.released_model.decoder is None:
                 raise PretrainedError(f"{self.folder} has no decoder; it has {has}")
-            return DECODER
+            return RELEASED_DECODER
         if name in encoders or len(encoders) == 1:
             return name if name in encoders else encoders[0]
         raise PretrainedError(f"{self.folder} has no encoder {name}; it has {has}")
@@ -185,8 +186,8 @@ class Release:
         name, _, end = part.partition(".")
         if end == CONNECTOR and self.released_model.connector:
             return self.rules[CONNECTOR]
-        if end.startswith(OBJECTIVE_HEAD):
-            objective = end.removeprefix(OBJECTIVE_HEAD)
+        if end.startswith(HEAD):
+            objective = end.removeprefix(HEAD)
             return rules_of_head(self.tensors, self.module_name(name, backbone), objective)
         rules = self.rules[self.module_name(name, backbone)]
         if end:

@@ -17,7 +17,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 
 from mllm_jax.runtime.backends.place import coordinator_address
-from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.run_peers import JoinError
 from mllm_jax.runtime.wire import HostAddress, hold_port
 
 #: Names under which JAX looks up its settings.

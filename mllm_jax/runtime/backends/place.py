@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mllm_jax.runtime.part import JoinError, ProcessPlace
+from mllm_jax.runtime.run_peers import JoinError, ProcessPlace
 from mllm_jax.runtime.wire import HostAddress
 
 #: First port of those that a job's number chooses among, and how many there are.

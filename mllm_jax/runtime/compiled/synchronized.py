@@ -15,7 +15,7 @@ import jax
 
 from mllm_jax.runtime.agreement import check_agreement
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms, program_digest
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 
 
 class SynchronizedProgram:

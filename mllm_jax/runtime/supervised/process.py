@@ -19,8 +19,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from mllm_jax.runtime.part import current_peers, set_event_listener
 from mllm_jax.runtime.profile_request import PROFILE
+from mllm_jax.runtime.run_peers import current_peers, set_event_listener
 from mllm_jax.runtime.supervised.heartbeats import Heartbeat, write_heartbeat
 
 #: Name of the environment variable.

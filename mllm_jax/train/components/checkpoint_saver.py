@@ -15,7 +15,7 @@ import jax
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.collective import true_on_all_processes
 from mllm_jax.runtime.folder import UnwritableError
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.runtime.run_status import resume_command
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress

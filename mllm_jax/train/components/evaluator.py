@@ -36,7 +36,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 from mllm_jax.train.components.retrieval import PairReader
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
@@ -254,7 +254,7 @@ class LossEvaluator:
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
             lambda params: form.to_stored(trained.to_canonical(params)),
-            out_shardings=self._step.layouts(self._step.forward_specs),
+            out_shardings=self._step.shardings(self._step.forward_specs),
         )
         return synchronize_program("parameters for evaluation", convert)
 

@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import waiting_for_peers
+from mllm_jax.runtime.run_peers import waiting_for_peers
 from mllm_jax.train.records.expert_loads import find_nonfinite_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
@@ -193,17 +193,17 @@ def not_finite(state: Any) -> list[str]:
 
 def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
     """`[leaves]`, of arrays on one mesh, the same on every process."""
-    layout = leaves[0].sharding
-    assert isinstance(layout, NamedSharding)  # as all of a run's state
-    everywhere = NamedSharding(layout.mesh, PartitionSpec())
+    sharding = leaves[0].sharding
+    assert isinstance(sharding, NamedSharding)  # as all of a run's state
+    everywhere = NamedSharding(sharding.mesh, PartitionSpec())
     flags = _finite_program(everywhere)(list(leaves))
     with waiting_for_peers("the look at a state"):
         return gather_to_host(flags)
 
 
 @cache
-def _finite_program(layout: NamedSharding) -> Any:
-    program = jax.jit(_all_finite, out_shardings=layout)
+def _finite_program(sharding: NamedSharding) -> Any:
+    program = jax.jit(_all_finite, out_shardings=sharding)
     return synchronize_program("the look at a state", program)
 
 

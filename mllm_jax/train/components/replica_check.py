@@ -135,7 +135,7 @@ class ReplicaCheck:
         return synchronize_program("the move to the next replicas", jax.jit(run_move))
 
     def _input_specs(self, batch: Batch) -> Any:
-        return self._step.state_specs["params"], self._step.program.layout.specs(batch)
+        return self._step.state_specs["params"], self._step.program.batch_layout.specs(batch)
 
     def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
         return ppermute(x, self._axes, 1) if _axis_names(spec) & {*self._axes} else x
@@ -147,8 +147,8 @@ class ReplicaCheck:
         def place(array: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
             source = moved if _axis_names(spec) & {*self._axes} else array
             shards = [shard.data for shard in source.addressable_shards]
-            layout = self._other.layouts(spec)
-            return jax.make_array_from_single_device_arrays(source.shape, layout, shards)
+            sharding = self._other.shardings(spec)
+            return jax.make_array_from_single_device_arrays(source.shape, sharding, shards)
 
         return jax.tree.map(place, (params, batch), moved, specs)
 
@@ -189,7 +189,7 @@ def _first_microbatch(step: TrainStep, batch: Batch) -> Batch:
 
 
 def _axis_names(spec: PartitionSpec) -> set[str]:
-    """Grid axes in a layout."""
+    """Grid axes in a spec."""
     names = [axes if isinstance(axes, tuple) else (axes,) for axes in spec if axes is not None]
     return {name for axes in names for name in axes}
 

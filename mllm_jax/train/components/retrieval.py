@@ -53,7 +53,7 @@ class PairReader:
     """Reads what the objectives of pairs compare, batch by batch.
 
     Args:
-        step: step whose layouts serve forward passes.
+        step: step whose shardings serve forward passes.
         modules: the model's modules under its views.
     """
 

@@ -22,7 +22,7 @@ from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import IDENTITY, RunError, created_folder, read_identity
 from mllm_jax.runtime.lock import GLANCE, check_unsupervised, run_lock
 from mllm_jax.runtime.lock import NAME as LOCK
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loading.loader import check_continuation

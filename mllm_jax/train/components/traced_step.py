@@ -8,7 +8,7 @@ import jax
 
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.runtime.hardware.peak import peak_flops
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,

@@ -35,7 +35,7 @@ from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.models.module_rows import ModuleRows
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
-from mllm_jax.runtime.part import waiting_for_peers
+from mllm_jax.runtime.run_peers import waiting_for_peers
 from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
 from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
 from mllm_jax.train.step.batch_placement import gather_to_host, place_microbatches
@@ -99,7 +99,7 @@ class DecodingPrograms:
     """Compiled programs that write answers with a model under its plans.
 
     Args:
-        step: step whose layouts serve forward passes (`Experiment.forward_step`).
+        step: step whose shardings serve forward passes (`Experiment.forward_step`).
         ends: tokens that end an answer.
         gather: `step`: parameters are gathered over fsdp once, by `prepare_parameters`; `layer`:
             layer by layer for every token, which takes less memory and more communication.
@@ -127,9 +127,9 @@ class DecodingPrograms:
         Layers of the decoder are separate trees, in the type in which they are used.
         """
         names, specs = self._step.local_modules, self._parameter_specs
-        layout = self._step.layouts({name: specs[name] for name in names})
+        sharding = self._step.shardings({name: specs[name] for name in names})
         convert = synchronize_program(
-            "parameters for decoding", jax.jit(self._convert_parameters, out_shardings=layout)
+            "parameters for decoding", jax.jit(self._convert_parameters, out_shardings=sharding)
         )
         return lambda params: {**params, **convert({name: params[name] for name in names})}
 
@@ -142,15 +142,19 @@ class DecodingPrograms:
     @cached_property
     def _parameter_specs(self) -> Any:
         """Layouts of prepared parameters on the devices of the backbone."""
-        form = self._step.form.layout
+        form = self._step.form.shardings
         local = {name: form[name] for name in self._step.local_modules}
-        layout = jax.tree.map(self._own_layout, local)
-        decoder = self._decoder.unstack_parameters(layout[self._backbone], _of_one)
-        specs = jax.tree.map(lambda leaf: leaf.spec, layout | {self._backbone: decoder})
+        sharding = jax.tree.map(self._local_sharding, local)
+        decoder = self._decoder.unstack_parameters(sharding[self._backbone], _of_one)
+        specs = jax.tree.map(lambda leaf: leaf.spec, sharding | {self._backbone: decoder})
         return self._step.forward_specs | specs
 
-    def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
-        return replace(layout, view=layout.view.gathered_view) if self._gather == "step" else layout
+    def _local_sharding(self, sharding: ParameterSharding) -> ParameterSharding:
+        return (
+            replace(sharding, view=sharding.view.gathered_view)
+            if self._gather == "step"
+            else sharding
+        )
 
     # ---- answers ---------------------------------------------------------------------------------
 
@@ -349,7 +353,7 @@ class _ProgramSeconds(NamedTuple):
     run: float
 
 
-def _of_one(row: int, layout: ParameterSharding) -> ParameterSharding:
+def _of_one(row: int, sharding: ParameterSharding) -> ParameterSharding:
     """Layout of a layer's parameter, without the dimension of layers."""
     del row
-    return replace(layout, axes=layout.axes[1:])
+    return replace(sharding, axes=sharding.axes[1:])

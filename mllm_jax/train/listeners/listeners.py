@@ -14,8 +14,8 @@ from data.waits import SOURCE
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import UnwritableError
-from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.profile_request import ProfileRequest
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.events import Event, Listener, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepFigures

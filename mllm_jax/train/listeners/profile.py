@@ -10,7 +10,7 @@ import jax
 
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 from mllm_jax.train.events import Event, StepEnded, StepStarted, StepStopwatch
 from mllm_jax.train.state.progress import Progress
 

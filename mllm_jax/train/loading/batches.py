@@ -10,7 +10,7 @@ import jax
 
 from data.loading.assemble import mask_sample
 from data.loading.loader import Microbatch, MicrobatchLoader
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loading.groups import exchange_with_groups
 from mllm_jax.train.step.batch_placement import (

@@ -17,7 +17,7 @@ from data.config import DataConfig
 from data.planning.groups.group import WHOLE, HostGroupSpec, RowNumbers, make_groups
 from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.records.step_record import PhaseLoad, StepRecord, sum_over_microbatches
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from scheduling.schedules.tasks import Consumers

@@ -41,7 +41,7 @@ from mllm_jax.models.work.flops import module_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loading.group_size import choose_group_size
 from mllm_jax.train.loading.groups import find_group, gather_from_groups

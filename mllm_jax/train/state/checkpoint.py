@@ -1,7 +1,7 @@
 """Checkpoints: model, optimizer, loader state and configuration as one atomic Orbax step.
 
 A step folder appears under its final name only when every host has written its share, with
-checksums of all its files (`checksums.py`). Arrays are restored straight into the layout of the
+checksums of all its files (`checksums.py`). Arrays are restored straight into the shardings of the
 running plan, which may differ from the one that saved.
 """
 
@@ -24,7 +24,7 @@ import orbax.checkpoint as ocp
 from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import true_on_all_processes
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
 from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoint, RemoteCheckpoints
@@ -56,7 +56,7 @@ class RestoredState:
 
     Attributes:
         step: number of optimizer steps taken.
-        state: tree of arrays in the layout that was asked for.
+        state: tree of arrays with the shardings that were asked for.
         progress: progress of the run, with the loader state.
         config: JSON of the configuration that saved it.
     """

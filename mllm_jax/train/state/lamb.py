@@ -28,7 +28,7 @@ class TrustRatios(NamedTuple):
 
 
 def scale_by_trust_ratio(
-    layouts: Mapping[Any, ParameterSharding], largest: float | None
+    shardings: Mapping[Any, ParameterSharding], largest: float | None
 ) -> optax.GradientTransformation:
     """Scale the update u of every matrix w to the norm of the matrix: u times ||w|| / ||u||.
 
@@ -36,7 +36,7 @@ def scale_by_trust_ratio(
     of matrices that begin at zero and of padding, the ratio is 1 and is not counted.
 
     Args:
-        layouts: layout of every parameter, by path, in the order of sums over them; parameters
+        shardings: sharding of every parameter, by path, in the order of sums over them; parameters
             without weight decay are scaled too, so leave them to another transformation.
         largest: bound of the ratios (phi in the paper); None for none.
     """
@@ -48,18 +48,18 @@ def scale_by_trust_ratio(
     def update(updates: Any, state: TrustRatios, params: Any) -> tuple[Any, TrustRatios]:
         del state
         ratios = jax.tree_util.tree_map_with_path(
-            lambda path, u, w: _trust_ratio(w, u, layouts[path], largest), updates, params
+            lambda path, u, w: _trust_ratio(w, u, shardings[path], largest), updates, params
         )
         scaled = jax.tree_util.tree_map_with_path(
             lambda path, u, ratio: (
-                u * _expand_to_matrices(jnp.where(ratio > 0, ratio, 1), layouts[path])
+                u * _expand_to_matrices(jnp.where(ratio > 0, ratio, 1), shardings[path])
             ),
             updates,
             ratios,
         )
         by_path = dict(jax.tree_util.tree_leaves_with_path(ratios))
         return scaled, _summarise_ratios(
-            [(by_path[path], layout) for path, layout in layouts.items() if path in by_path]
+            [(by_path[path], sharding) for path, sharding in shardings.items() if path in by_path]
         )
 
     return optax.GradientTransformation(init, update)
@@ -82,21 +82,21 @@ def with_trust_ratios(optimizer: Any, ratios: Mapping[str, jax.Array]) -> Any:
 
 
 def count_known_ratios(
-    updates: Any, params: Any, layouts: Mapping[Any, ParameterSharding]
+    updates: Any, params: Any, shardings: Mapping[Any, ParameterSharding]
 ) -> jax.Array:
     """Number of the matrices whose ratios were known: norms of matrix and update are not zero.
 
     Args:
         updates: as they are added to the parameters, by learning rates above zero.
         params: the parameters before.
-        layouts: layouts of the parameters that were scaled, by path.
+        shardings: shardings of the parameters that were scaled, by path.
     """
     weights, counts = dict(jax.tree_util.tree_leaves_with_path(params)), [jnp.zeros((), jnp.int32)]
     for path, update in jax.tree_util.tree_leaves_with_path(updates):
-        if path in layouts:
-            norms = [_matrix_norms(x, layouts[path]) for x in (weights[path], update)]
+        if path in shardings:
+            norms = [_matrix_norms(x, shardings[path]) for x in (weights[path], update)]
             known = jnp.sum((norms[0] > 0) & (norms[1] > 0), dtype=jnp.int32)
-            counts.append(psum(known, _stack_axes(layouts[path])))
+            counts.append(psum(known, _stack_axes(shardings[path])))
     return sum(counts[1:], counts[0])
 
 
@@ -118,40 +118,41 @@ def join_trust_ratios(
 
 
 def _trust_ratio(
-    weights: jax.Array, update: jax.Array, layout: ParameterSharding, largest: float | None
+    weights: jax.Array, update: jax.Array, sharding: ParameterSharding, largest: float | None
 ) -> jax.Array:
     """The trust ratio of every matrix of a leaf, `[stacks..]` float32; 0 where it is not known."""
-    norms = [_matrix_norms(each, layout) for each in (weights, update)]
+    norms = [_matrix_norms(each, sharding) for each in (weights, update)]
     known = (norms[0] > 0) & (norms[1] > 0)
     ratio = norms[0] / jnp.where(known, norms[1], 1)
     return jnp.where(known, ratio if largest is None else jnp.minimum(ratio, largest), 0)
 
 
-def _matrix_norms(x: jax.Array, layout: ParameterSharding) -> jax.Array:
+def _matrix_norms(x: jax.Array, sharding: ParameterSharding) -> jax.Array:
     """Euclidean norm of every matrix of a leaf, `[stacks..]` float32, over all of its shards."""
-    dims = [dim for dim, stacked in enumerate(_stacked_dimensions(layout)) if not stacked]
+    dims = [dim for dim, stacked in enumerate(_stacked_dimensions(sharding)) if not stacked]
     squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=dims)
-    axes = tuple(axis for dim in dims for axis in layout.mesh_axes[dim])
+    axes = tuple(axis for dim in dims for axis in sharding.mesh_axes[dim])
     return jnp.sqrt(psum(squares, axes))
 
 
-def _expand_to_matrices(ratio: jax.Array, layout: ParameterSharding) -> jax.Array:
+def _expand_to_matrices(ratio: jax.Array, sharding: ParameterSharding) -> jax.Array:
     """`[stacks..]` with dimensions of size 1 for those of the matrices."""
     return jnp.expand_dims(
-        ratio, [dim for dim, is_stacked in enumerate(_stacked_dimensions(layout)) if not is_stacked]
+        ratio,
+        [dim for dim, is_stacked in enumerate(_stacked_dimensions(sharding)) if not is_stacked],
     )
 
 
-def _stacked_dimensions(layout: ParameterSharding) -> list[bool]:
+def _stacked_dimensions(sharding: ParameterSharding) -> list[bool]:
     """Whether every entry of a dimension has a matrix of its own, by dimension."""
-    return [muon_role(name) == "stack" for name in layout.axes]
+    return [muon_role(name) == "stack" for name in sharding.axes]
 
 
 def _summarise_ratios(ratios: list[tuple[jax.Array, ParameterSharding]]) -> TrustRatios:
     """Least, mean and greatest of all ratios that are known, the same on every rank."""
     if not ratios:
         return TrustRatios(*[jnp.ones(()) for _ in TrustRatios._fields])
-    parts = [_of_leaf(ratio, _stack_axes(layout)) for ratio, layout in ratios]
+    parts = [_of_leaf(ratio, _stack_axes(sharding)) for ratio, sharding in ratios]
     least, total, count, greatest = (jnp.stack(each) for each in zip(*parts, strict=True))
     known = jnp.sum(count)
     mean = jnp.sum(total) / jnp.maximum(known, 1)
@@ -167,6 +168,6 @@ def _of_leaf(ratio: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array, jax.Ar
     return least, total, count, pmax(jnp.max(ratio), axes)
 
 
-def _stack_axes(layout: ParameterSharding) -> Axes:
-    pairs = zip(layout.mesh_axes, _stacked_dimensions(layout), strict=True)
+def _stack_axes(sharding: ParameterSharding) -> Axes:
+    pairs = zip(sharding.mesh_axes, _stacked_dimensions(sharding), strict=True)
     return tuple(axis for axes, stacked in pairs if stacked for axis in axes)

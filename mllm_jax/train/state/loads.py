@@ -29,21 +29,21 @@ def on_loads(change: Callable[[jax.Array], jax.Array], gradients: Any) -> Any:
     )
 
 
-def load_table(gradients: Any, layouts: Any, layers: int) -> jax.Array:
+def load_table(gradients: Any, shardings: Any, layers: int) -> jax.Array:
     """Loads of all layers that have experts, `[layers, experts]` float32, the same on every rank.
 
     Args:
         gradients: of local shards, with loads in place of gradients.
-        layouts: tree of `ParameterSharding` with the structure of the gradients.
+        shardings: tree of `ParameterSharding` with the structure of the gradients.
         layers: layers that have experts, without padding.
     """
     pairs = jax.tree_util.tree_leaves_with_path(gradients)
-    ((load, layout),) = [
+    ((load, sharding),) = [
         (leaf, layer_load)
-        for (path, leaf), layer_load in zip(pairs, jax.tree.leaves(layouts), strict=True)
+        for (path, leaf), layer_load in zip(pairs, jax.tree.leaves(shardings), strict=True)
         if is_load(path)
     ]
-    for dim, axes in enumerate(layout.mesh_axes):
+    for dim, axes in enumerate(sharding.mesh_axes):
         load = join_slices(load, axes, dim)
     return load.reshape(-1, load.shape[-1])[:layers]
 

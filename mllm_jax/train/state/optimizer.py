@@ -34,25 +34,25 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 def build_optimizer(
     config: TrainConfig,
-    layouts: Any,
+    shardings: Any,
     frozen: FrozenParameters = NOTHING_FROZEN,
     bias_rate: float = 0.0,
     modules: Collection[str] | None = None,
 ) -> optax.GradientTransformationExtraArgs:
-    """The configured optimizer for the parameters with gradients, whose layouts are `layouts`.
+    """The configured optimizer for the parameters with gradients, which have these `shardings`.
 
     Its update takes the norm of all gradients as `norm`, or computes it.
 
     Args:
         config: section `train`.
-        layouts: tree of `ParameterSharding` with the structure of all parameters, modules in the
+        shardings: tree of `ParameterSharding` with the structure of all parameters, modules in the
             order in which sums over parameters run.
         frozen: parameters without gradients.
         bias_rate: step of the biases that follow the load of experts.
         modules: modules whose parameters are updated; by default all.
     """
     chosen = config.optimizer
-    trained, constant = frozen.partition(layouts)
+    trained, constant = frozen.partition(shardings)
     labels = jax.tree_util.tree_map_with_path(
         lambda path, leaf, still: "frozen" if still else _update_kind(chosen, path, leaf),
         trained,
@@ -60,9 +60,9 @@ def build_optimizer(
     )
     parts = {"adamw": _build_adamw(config)}
     if isinstance(chosen, MuonConfig):
-        parts["muon"] = _build_muon(config, chosen, layouts)
+        parts["muon"] = _build_muon(config, chosen, shardings)
     elif isinstance(chosen, LambConfig):
-        parts["lamb"] = _build_lamb(config, chosen, layouts)
+        parts["lamb"] = _build_lamb(config, chosen, shardings)
     used = {*jax.tree.leaves(labels)}
     if modules is not None:
         labels = {name: labels[name] for name in labels if name in modules}
@@ -73,7 +73,7 @@ def build_optimizer(
         optimizer = parts["adamw"]
     else:
         optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)
-    clip = clip_by_global_norm(config.clip_norm, layouts)
+    clip = clip_by_global_norm(config.clip_norm, shardings)
     return optax.chain(clip, optimizer, _scale_groups(config))
 
 
@@ -91,10 +91,12 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _update_kind(chosen: OptimizerConfig, path: tuple[Any, ...], layout: ParameterSharding) -> str:
+def _update_kind(
+    chosen: OptimizerConfig, path: tuple[Any, ...], sharding: ParameterSharding
+) -> str:
     if is_load(path):
         return "load"
-    if isinstance(chosen, MuonConfig) and is_matrix(layout.axes):
+    if isinstance(chosen, MuonConfig) and is_matrix(sharding.axes):
         return "muon"
     return "lamb" if isinstance(chosen, LambConfig) and has_decay(path) else "adamw"
 
@@ -115,22 +117,22 @@ def _build_adamw(config: TrainConfig) -> optax.GradientTransformation:
 
 
 def _build_lamb(
-    config: TrainConfig, chosen: LambConfig, layouts: Any
+    config: TrainConfig, chosen: LambConfig, shardings: Any
 ) -> optax.GradientTransformation:
     return optax.chain(
         optax.scale_by_adam(chosen.beta1, chosen.beta2, chosen.epsilon),
         optax.add_decayed_weights(config.weight_decay),
-        scale_by_trust_ratio(_by_path(layouts), chosen.largest_ratio),
+        scale_by_trust_ratio(_by_path(shardings), chosen.largest_ratio),
         optax.scale_by_learning_rate(learning_rate(config)),
     )
 
 
 def _build_muon(
-    config: TrainConfig, chosen: MuonConfig, layouts: Any
+    config: TrainConfig, chosen: MuonConfig, shardings: Any
 ) -> optax.GradientTransformation:
     return optax.chain(
         optax.trace(decay=chosen.momentum, nesterov=chosen.nesterov),
-        orthogonalize_matrices(layouts, chosen.iterations),
+        orthogonalize_matrices(shardings, chosen.iterations),
         optax.add_decayed_weights(config.weight_decay),
         optax.scale_by_learning_rate(learning_rate(config)),
     )
@@ -158,19 +160,19 @@ def has_decay(path: tuple[Any, ...]) -> bool:
     return find_role(path[-1].key).decays
 
 
-def count_trust_ratios(updates: Any, params: Any, layouts: Any) -> jax.Array:
+def count_trust_ratios(updates: Any, params: Any, shardings: Any) -> jax.Array:
     """Number of the matrices whose trust ratios were known in an update of LAMB.
 
     Args:
         updates, params: as of `count_known_ratios`.
-        layouts: tree of `ParameterSharding` of all parameters.
+        shardings: tree of `ParameterSharding` of all parameters.
     """
-    by_path = _by_path(layouts).items()
+    by_path = _by_path(shardings).items()
     scaled = {path: leaf for path, leaf in by_path if has_decay(path) and not is_load(path)}
     return count_known_ratios(updates, params, scaled)
 
 
-def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
+def part_norms(grads: Any, shardings: Any) -> dict[str, jax.Array]:
     """Euclidean norm of every part of the model over all shards of all leaves but loads.
 
     Returns:
@@ -178,10 +180,10 @@ def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
     """
     local: dict[Axes, dict[str, jax.Array]] = defaultdict(dict)
     leaves = dict(jax.tree_util.tree_leaves_with_path(grads))
-    for path, layout in _by_path(layouts).items():
+    for path, sharding in _by_path(shardings).items():
         if path not in leaves or is_load(path):
             continue
-        sharded_axes, part = local[layout.sharded], part_of_leaf(path)
+        sharded_axes, part = local[sharding.sharded], part_of_leaf(path)
         square = jnp.sum(jnp.square(leaves[path].astype(jnp.float32)))
         sharded_axes[part] = sharded_axes.get(part, jnp.zeros(())) + square
     total: dict[str, jax.Array] = defaultdict(lambda: jnp.zeros(()))
@@ -196,12 +198,12 @@ def total_norm(norms: Mapping[str, jax.Array]) -> jax.Array:
     return jnp.sqrt(sum((jnp.square(norm) for norm in norms.values()), jnp.zeros(())))
 
 
-def global_norm(grads: Any, layouts: Any) -> jax.Array:
+def global_norm(grads: Any, shardings: Any) -> jax.Array:
     """Euclidean norm over all shards of all leaves but loads, the same scalar on every rank."""
-    return total_norm(part_norms(grads, layouts))
+    return total_norm(part_norms(grads, shardings))
 
 
-def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTransformation:
+def clip_by_global_norm(limit: float | None, shardings: Any) -> optax.GradientTransformation:
     """Scale the gradient down to global norm `limit`; None leaves it as it is.
 
     The update takes the norm as `norm`, where other devices have a part of the gradient.
@@ -213,21 +215,21 @@ def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTran
         updates: Any, state: Any, params: Any = None, *, norm: Any = None, **others: Any
     ) -> tuple[Any, Any]:
         del params, others
-        norm = global_norm(updates, layouts) if norm is None else norm
+        norm = global_norm(updates, shardings) if norm is None else norm
         scale = jnp.minimum(1.0, limit / (norm + 1e-12))
         return jax.tree.map(lambda g: g * scale.astype(g.dtype), updates), state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
 
 
-def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTransformation:
+def orthogonalize_matrices(shardings: Any, iterations: int) -> optax.GradientTransformation:
     """Replace every matrix by its nearest semi-orthogonal one, scaled like an Adam update.
 
     Each matrix is orthogonalized once in the cluster, by one of the ranks that have it or a block
     of it; see `_orthogonalize_shared`. The scale is 0.2 sqrt(max(rows, columns)): Liu et al., "Muon
     is scalable for LLM training" (2025), section 2.2.
     """
-    by_path = _by_path(layouts)
+    by_path = _by_path(shardings)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
@@ -284,14 +286,14 @@ class _MatrixStack:
     kind: _MatrixKind
 
     @classmethod
-    def from_shard(cls, x: jax.Array, layout: ParameterSharding) -> _MatrixStack:
-        """Make it for the shard `x` of a parameter with this layout."""
+    def from_shard(cls, x: jax.Array, sharding: ParameterSharding) -> _MatrixStack:
+        """Make it for the shard `x` of a parameter with this sharding."""
         rank = {"stack": 0, "model": 1}
-        roles = [muon_role(name) for name in layout.axes]
+        roles = [muon_role(name) for name in sharding.axes]
         order = tuple(sorted(range(x.ndim), key=lambda dim: rank.get(roles[dim] or "", 2)))
         stacks = roles.count("stack")
         front = tuple(x.shape[dim] for dim in order)
-        width, *others = (layout.mesh_axes[dim] for dim in order[stacks:])
+        width, *others = (sharding.mesh_axes[dim] for dim in order[stacks:])
         axes = width, tuple(axis for dim_axes in others for axis in dim_axes)
         shape = front[stacks], math.prod(front[stacks + 1 :])
         full_shape = [
@@ -300,7 +302,7 @@ class _MatrixStack:
         flipped = full_shape[0] > full_shape[1]
         if flipped:
             shape, axes = shape[::-1], axes[::-1]
-        return cls(order, front, stacks, flipped, _MatrixKind(shape, *axes, layout.replicated))
+        return cls(order, front, stacks, flipped, _MatrixKind(shape, *axes, sharding.replicated))
 
     def to_matrices(self, x: jax.Array) -> jax.Array:
         """The shard as `[blocks, rows, columns]`."""
@@ -367,14 +369,14 @@ def _pad_to_multiple(stack: jax.Array, ranks: int) -> jax.Array:
     return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 
 
-def _by_path(layouts: Mapping[str, Any]) -> dict[Any, ParameterSharding]:
-    """All layouts by path, modules in their order here; JAX orders them by their names.
+def _by_path(shardings: Mapping[str, Any]) -> dict[Any, ParameterSharding]:
+    """All shardings by path, modules in their order here; JAX orders them by their names.
 
     Sums over leaves follow it, so that their bits do not depend on the names of modules.
     """
-    modules = ({name: tree} for name, tree in layouts.items())
+    modules = ({name: tree} for name, tree in shardings.items())
     return {
-        path: layout
+        path: sharding
         for module in modules
-        for path, layout in jax.tree_util.tree_leaves_with_path(module)
+        for path, sharding in jax.tree_util.tree_leaves_with_path(module)
     }

@@ -48,7 +48,7 @@ class ParameterLayout:
     stack: StageLayers | None = None
 
     @cached_property
-    def layout(self) -> Any:
+    def shardings(self) -> Any:
         """Tree of `ParameterSharding` by parameters, modules in the graph's order.
 
         Raises:
@@ -66,7 +66,7 @@ class ParameterLayout:
     @cached_property
     def specs(self) -> Any:
         """Tree of `PartitionSpec`, in the structure of the parameters."""
-        return jax.tree.map(lambda leaf: leaf.spec, self.layout)
+        return jax.tree.map(lambda leaf: leaf.spec, self.shardings)
 
     @property
     def regrouping(self) -> LayerRegrouping:
@@ -83,9 +83,9 @@ class ParameterLayout:
         """The model's parameters in this form, with zeros where it pads them."""
         grouped = self._on_layers(split_layers, params)
         return jax.tree.map(
-            lambda leaf, layout: fit_to_shape(leaf, layout.padded_shape(leaf.shape)),
+            lambda leaf, sharding: fit_to_shape(leaf, sharding.padded_shape(leaf.shape)),
             grouped,
-            self.layout,
+            self.shardings,
         )
 
     def to_canonical(self, params: Any) -> Any:
@@ -106,7 +106,9 @@ class ParameterLayout:
         """Dotted names of the parameters that are padded, and the dimension of each."""
         return {
             leaf_name(path): dim
-            for path, leaf in jax.tree_util.tree_leaves_with_path(self.names.to_stored(self.layout))
+            for path, leaf in jax.tree_util.tree_leaves_with_path(
+                self.names.to_stored(self.shardings)
+            )
             if (dim := stored_dimension(leaf.axes, "padded")) is not None
         }
 

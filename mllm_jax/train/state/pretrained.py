@@ -52,7 +52,7 @@ def start_from(
     Args:
         params: all parameters, at random or of `without_released`; leaves that releases replace are
             freed one by one.
-        target: their shapes, types and layouts.
+        target: their shapes, types and shardings.
         notify: shows a line of progress.
 
     Raises:

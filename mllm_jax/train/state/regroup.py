@@ -69,13 +69,13 @@ class LayerRegrouping:
                 if dim is None
                 else _of_padding(target, stored_shape, dim)
             )
-            layout = NamedSharding(target.sharding.mesh, spec)
-            return jax.ShapeDtypeStruct(stored_shape, target.dtype, sharding=layout)
+            sharding = NamedSharding(target.sharding.mesh, spec)
+            return jax.ShapeDtypeStruct(stored_shape, target.dtype, sharding=sharding)
 
         return jax.tree_util.tree_map_with_path(leaf, target)
 
     def convert_state(self, restored: Any, target: Any) -> Any:
-        """Arrays as they lay on disk to the shapes and layouts of `target`."""
+        """Arrays as they lay on disk to the shapes and shardings of `target`."""
         stored, tree = jax.tree_util.tree_flatten_with_path(restored)
         leaves = {leaf_name(path): leaf for path, leaf in stored}
         targets = dict(zip(leaves, jax.tree.leaves(target), strict=True))
@@ -96,8 +96,8 @@ class LayerRegrouping:
 
         converted: dict[str, jax.Array] = {}
         for of_mesh in group_by_mesh(targets):
-            layouts = {name: targets[name].sharding for name in of_mesh}
-            program = jax.jit(convert, out_shardings=layouts)
+            shardings = {name: targets[name].sharding for name in of_mesh}
+            program = jax.jit(convert, out_shardings=shardings)
             run = synchronize_program("the change of the checkpoint's plan", program)
             converted |= run({name: leaves[name] for name in of_mesh})
         return {name: converted[name] for name in leaves}
@@ -170,7 +170,7 @@ def join_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
 
 
 def _of_padding(target: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:
-    """The layout in which a stored leaf is read.
+    """The sharding with which a stored leaf is read.
 
     If the ranks of dimension `dim` do not divide it, they share the other dimension, if they can.
     """

@@ -53,7 +53,7 @@ class SharedLeaf:
 
     @property
     def spec(self) -> PartitionSpec:
-        """The layout of the leaf."""
+        """The spec of the leaf's sharding."""
         return PartitionSpec(*self.leaf.sharding.spec)
 
     @property
@@ -69,8 +69,8 @@ class SharedLeaf:
         place = dict(zip(self.axes, np.unravel_index(self.turn, sizes), strict=True))
         devices = self.mesh.devices[tuple(place.get(axis, slice(None)) for axis in names)]
         left = Mesh(devices, tuple(axis for axis in names if axis not in self.axes))
-        layout = NamedSharding(left, self.spec)
-        return jax.ShapeDtypeStruct(self.leaf.shape, self.leaf.dtype, sharding=layout)
+        sharding = NamedSharding(left, self.spec)
+        return jax.ShapeDtypeStruct(self.leaf.shape, self.leaf.dtype, sharding=sharding)
 
     @property
     def is_read_here(self) -> bool:
@@ -79,7 +79,7 @@ class SharedLeaf:
 
     def stack_replicas(self, read: Any) -> jax.Array:
         """`[replicas, ...]`: the leaf as this process has read it, and zeros."""
-        layout = NamedSharding(self.mesh, PartitionSpec(self.axes, *self.spec))
+        sharding = NamedSharding(self.mesh, PartitionSpec(self.axes, *self.spec))
         by_device = (
             {} if not self.is_read_here else {s.device: s.data for s in read.addressable_shards}
         )
@@ -91,7 +91,7 @@ class SharedLeaf:
             for device in self.mesh.local_devices
         ]
         stacked_shape = (self.count, *self.leaf.shape)
-        return jax.make_array_from_single_device_arrays(stacked_shape, layout, shards)
+        return jax.make_array_from_single_device_arrays(stacked_shape, sharding, shards)
 
 
 def _spans_processes(leaf: jax.ShapeDtypeStruct) -> bool:
@@ -150,8 +150,10 @@ class ReplicaReads:
             name: shared_leaf.stack_replicas(leaves[name])
             for name, shared_leaf in self.shared.items()
         }
-        layouts = {name: shared_leaf.leaf.sharding for name, shared_leaf in self.shared.items()}
-        program = jax.jit(partial(jax.tree.map, _sum_bits), out_shardings=layouts, donate_argnums=0)
+        shardings = {name: shared_leaf.leaf.sharding for name, shared_leaf in self.shared.items()}
+        program = jax.jit(
+            partial(jax.tree.map, _sum_bits), out_shardings=shardings, donate_argnums=0
+        )
         leaves |= synchronize_program("the sending of a checkpoint", program)(stacked)
         return jax.tree.unflatten(tree, list(leaves.values()))
 
@@ -160,10 +162,12 @@ def _repeated_axes(leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
     """Axes of the mesh along which a leaf is repeated; none for those that cannot be summed."""
     if leaf.dtype.itemsize > 4:
         return ()
-    layout = leaf.sharding
-    assert isinstance(layout, NamedSharding), "as all of a run's state"
-    used = {axis for entry in layout.spec for axis in _axis_names(entry)}
-    return tuple(a for a in layout.mesh.axis_names if a not in used and layout.mesh.shape[a] > 1)
+    sharding = leaf.sharding
+    assert isinstance(sharding, NamedSharding), "as all of a run's state"
+    used = {axis for entry in sharding.spec for axis in _axis_names(entry)}
+    return tuple(
+        a for a in sharding.mesh.axis_names if a not in used and sharding.mesh.shape[a] > 1
+    )
 
 
 def _axis_names(entry: Any) -> tuple[str, ...]:

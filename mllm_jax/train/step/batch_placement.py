@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.batch import PackedBatch
 from mllm_jax.models.module_rows import ModuleRows
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
@@ -100,11 +100,11 @@ def place_batch(
         groups,
     )
     shapes = {name: bucket_routes.shapes for name, bucket_routes in routes.items()}
-    layout: Any = step.batch_layouts(StepBatch(stacked, shapes))
+    shardings: Any = step.batch_shardings(StepBatch(stacked, shapes))
     is_usual = placed_tables.arrays is program.placed_schedule.arrays
     batch = StepBatch(
-        _place_rows(step, placed_tables.assignments, layout.rows, stacked, total),
-        {name: built.place_arrays(layout.routes[name]) for name, built in routes.items()},
+        _place_rows(step, placed_tables.assignments, shardings.rows, stacked, total),
+        {name: built.place_arrays(shardings.routes[name]) for name, built in routes.items()},
         schedule=step.schedule if is_usual else step.place_schedule(placed_tables),
     )
     return PlacedBatch(batch, independent, placed_tables.fallback_reason)
@@ -156,7 +156,7 @@ def _stack_leaves(trees: Sequence[Any]) -> Any:
 def _place_rows(
     step: Step,
     assignments: Mapping[str, StageAssignment],
-    layouts: Mapping[str, ModuleRows],
+    shardings: Mapping[str, ModuleRows],
     modules: Mapping[str, ModuleRows],
     rows: int,
 ) -> dict[str, ModuleRows]:
@@ -170,28 +170,28 @@ def _place_rows(
         put: Any = partial(_place_local_rows, rows)
         if name in assignments:
             put = partial(_place_by_slot, step, assignments[name])
-        placed: ModuleRows = jax.tree.map(put, layouts[name], modules[name])
+        placed: ModuleRows = jax.tree.map(put, shardings[name], modules[name])
         return placed
 
     return {name: place_rows(name) for name in modules}
 
 
-def _place_local_rows(rows: int, layout: NamedSharding, x: np.ndarray) -> jax.Array:
+def _place_local_rows(rows: int, sharding: NamedSharding, x: np.ndarray) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` as an array with the rows of all processes.
 
     Args:
         rows: number of all rows, where this process has none of the devices.
     """
-    if layout.addressable_devices:
-        return jax.make_array_from_process_local_data(layout, x)
+    if sharding.addressable_devices:
+        return jax.make_array_from_process_local_data(sharding, x)
     shape = (x.shape[0], rows, *x.shape[2:])
-    return jax.make_array_from_single_device_arrays(shape, layout, [], dtype=x.dtype)
+    return jax.make_array_from_single_device_arrays(shape, sharding, [], dtype=x.dtype)
 
 
 def abstract_batch(
     step: Step, microbatch: PackedBatch, rows: int, microbatches: int, by_routes: bool
 ) -> Batch:
-    """Shapes, types and layouts of a batch, with the outputs that the step before carries on.
+    """Shapes, types and shardings of a batch, with the outputs that the step before carries on.
 
     Args:
         microbatch: a packed batch with at least one row.
@@ -233,9 +233,9 @@ def abstract_batch(
         batch = replace(batch, routes=_route_shapes(step, microbatch, batch, rows, microbatches))
     return step.abstract_primed_batch(
         jax.tree.map(
-            lambda x, layout: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=layout),
+            lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
             batch,
-            step.batch_layouts(batch),
+            step.batch_shardings(batch),
         )
     )
 
@@ -270,7 +270,7 @@ def _route_shapes(
 
 
 def _place_by_slot(
-    step: Step, assignment: StageAssignment, layout: NamedSharding, x: np.ndarray
+    step: Step, assignment: StageAssignment, sharding: NamedSharding, x: np.ndarray
 ) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
     mesh = step.mesh_of(step.program.model.backbone)
@@ -287,7 +287,7 @@ def _place_by_slot(
         return part
 
     shape = (len(assignment.order), total, *x.shape[2:])
-    return jax.make_array_from_callback(shape, layout, shard)
+    return jax.make_array_from_callback(shape, sharding, shard)
 
 
 def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
@@ -301,10 +301,10 @@ def _count_rows(step: Step, batch: PackedBatch) -> int:
     The rows of this process tell: the backbone's, or those of a module whose devices it has.
     """
     for name, view in step.program.grid.views.items():
-        layout = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
-        if layout.addressable_devices:
+        sharding = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
+        if sharding.addressable_devices:
             local = len(batch.rows[name].segment_ids)
-            return _total_rows(layout, view.degree_of(view.batch_axes), local)
+            return _total_rows(sharding, view.degree_of(view.batch_axes), local)
     raise ValueError(f"process {jax.process_index()} has no device of any module")
 
 
@@ -343,9 +343,9 @@ def _rows_by_process(step: Step, rows: int) -> list[dict[str, set[int]]]:
     ]
     spread = _rows_per_backbone_row(step)
     for name, spread_axes in axes.items():
-        layout = NamedSharding(step.mesh_of(name), PartitionSpec(spread_axes or None))
+        sharding = NamedSharding(step.mesh_of(name), PartitionSpec(spread_axes or None))
         count = rows * spread.get(name, 1)
-        indices: Mapping[Any, Any] = layout.devices_indices_map((count,))
+        indices: Mapping[Any, Any] = sharding.devices_indices_map((count,))
         for device, index in indices.items():
             by_process[device.process_index][name].update(range(*index[0].indices(count)))
     return by_process
@@ -355,9 +355,9 @@ def row_hosts(step: Step, rows: int) -> dict[str, list[int]]:
     """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
     hosts, spread = {}, _rows_per_backbone_row(step)
     for name, view in step.program.row_views.items():
-        layout = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
+        sharding = NamedSharding(step.mesh_of(name), PartitionSpec(view.batch_axes or None))
         row_owners, rows_per_row = [jax.process_count()] * rows, spread.get(name, 1)
-        indices: Mapping[Any, Any] = layout.devices_indices_map((rows * rows_per_row,))
+        indices: Mapping[Any, Any] = sharding.devices_indices_map((rows * rows_per_row,))
         for device, index in indices.items():
             for row in range(*index[0].indices(rows * rows_per_row)):
                 row_owners[row // rows_per_row] = min(

@@ -93,7 +93,7 @@ def build_step(
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
     experts = model.backbone_config.experts
     bias_rate = experts.bias_rate if experts else 0.0
-    optimizer = build_optimizer(train, program.form.layout, frozen, bias_rate)
+    optimizer = build_optimizer(train, program.form.shardings, frozen, bias_rate)
     skips = train.guard.skip > 0
     rate = learning_rate(train)
     return TrainStep(

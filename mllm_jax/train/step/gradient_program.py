@@ -3,7 +3,7 @@
 ::
 
     batch, parameters  ->  gradients of this device  ->  sums over the replicas of each parameter
-      `layout`, `form`     `accumulate_gradients`        `GradientProgram.__call__`
+      `form`               `accumulate_gradients`        `GradientProgram.__call__`
 
 `PlainProgram` runs microbatch by microbatch with all layers on every device, `PipelineProgram` a
 schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but the
@@ -97,10 +97,10 @@ class BatchLayout:
     """How the arrays of a step's batch lie.
 
     Attributes:
-        rows: layout of rows `[microbatches, rows, ...]`, by module.
+        rows: specs of rows `[microbatches, rows, ...]`, by module.
         target: view of the module that outputs are merged into.
-        carried: layouts of outputs that are carried on to the next step, by encoder.
-        schedule: layouts of the schedule; None without stages.
+        carried: specs of outputs that are carried on to the next step, by encoder.
+        schedule: specs of the schedule; None without stages.
     """
 
     rows: Mapping[str, PartitionSpec]
@@ -218,9 +218,9 @@ class StepProgram:
         return psum(sum(others, first), self.grid.backbone.batch_axes)
 
     @cached_property
-    def trained_layout(self) -> Any:
+    def trained_shardings(self) -> Any:
         """Tree of `ParameterSharding` of the parameters that have gradients."""
-        return self.frozen.partition(self.form.layout)[0]
+        return self.frozen.partition(self.form.shardings)[0]
 
     @property
     def views(self) -> Views:
@@ -270,7 +270,7 @@ class StepProgram:
     # ---- batches ---------------------------------------------------------------------------------
 
     @cached_property
-    def layout(self) -> BatchLayout:
+    def batch_layout(self) -> BatchLayout:
         """How the arrays of a batch lie: rows over each module's batch axes."""
         rows = {name: batch_spec(view) for name, view in self.grid.views.items()}
         rows |= {
@@ -335,7 +335,9 @@ class GradientProgram(StepProgram, ABC):
         results = self._divided_gradients(params, batch, tokens)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
-                lambda g, layout: psum(g, layout.replicated), results.gradients, self.trained_layout
+                lambda g, sharding: psum(g, sharding.replicated),
+                results.gradients,
+                self.trained_shardings,
             )
         means = {name: value / tokens for name, value in results.aux.items()}
         return results._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)

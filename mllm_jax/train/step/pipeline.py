@@ -307,7 +307,7 @@ class PipelineProgram(GradientProgram):
         backbone = self.model.backbone
         views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.buckets)}
         gathered = {
-            name: _gather_module(tree, self.form.layout[name], views[name], dtype)
+            name: _gather_module(tree, self.form.shardings[name], views[name], dtype)
             for name, tree in params.items()
         }
         return gathered if self.plan.overlap_gather else lax.optimization_barrier(gathered)
@@ -319,25 +319,25 @@ class PipelineProgram(GradientProgram):
         return params | {self.model.backbone: backbone | {"layers": layers}}
 
     def _scatter_gradients(self, grads: Any, gathered: Any) -> Any:
-        """Shards with the layouts and types of the parameters."""
+        """Shards with the shardings and types of the parameters."""
 
-        def leaf(g: jax.Array, p: jax.Array, layout: ParameterSharding) -> jax.Array:
+        def leaf(g: jax.Array, p: jax.Array, sharding: ParameterSharding) -> jax.Array:
             g = g.reshape(p.shape)
-            dim = stored_dimension(layout.axes, "gathered")
+            dim = stored_dimension(sharding.axes, "gathered")
             if self.plan.gather == "layer" or dim is None:
                 return g
-            return reduce_scatter(g, layout.mesh_axes[dim], dim)
+            return reduce_scatter(g, sharding.mesh_axes[dim], dim)
 
-        trees = (select_like(tree, self.trained_layout) for tree in (grads, gathered))
-        return jax.tree.map(leaf, *trees, self.trained_layout)
+        trees = (select_like(tree, self.trained_shardings) for tree in (grads, gathered))
+        return jax.tree.map(leaf, *trees, self.trained_shardings)
 
 
-def _gather_module(params: Any, layout: Any, view: MeshView, dtype: jnp.dtype) -> Any:
+def _gather_module(params: Any, shardings: Any, view: MeshView, dtype: jnp.dtype) -> Any:
     """Parameters gathered along fsdp; those of layers are sent in `dtype`, that of their products.
 
     Gradients of all else, such as embeddings, are added up in the type of the parameter.
     """
-    axes = jax.tree.map(lambda leaf: leaf.axes, layout)
+    axes = jax.tree.map(lambda leaf: leaf.axes, shardings)
     return {
         name: gather_parameters(tree, axes[name], view, dtype if name == "layers" else None)
         for name, tree in params.items()

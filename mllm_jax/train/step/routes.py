@@ -95,12 +95,12 @@ class BucketRoutes:
             builders["slices"] = (count, devices, 4, devices), slices
         return builders
 
-    def place_arrays(self, layouts: RouteArrays) -> RouteArrays:
+    def place_arrays(self, shardings: RouteArrays) -> RouteArrays:
         """The arrays on the devices."""
         return RouteArrays(
             **{
                 name: jax.make_array_from_callback(
-                    shape, getattr(layouts, name), part, dtype=np.int32
+                    shape, getattr(shardings, name), part, dtype=np.int32
                 )
                 for name, (shape, part) in self.arrays.items()
             }

@@ -81,7 +81,7 @@ class Step(ABC):
     @property
     @abstractmethod
     def abstract_state(self) -> State:
-        """Shapes, types and layouts of the state."""
+        """Shapes, types and shardings of the state."""
 
     @property
     def saved_shapes(self) -> State:
@@ -105,18 +105,18 @@ class Step(ABC):
     def mesh_of(self, name: str) -> Mesh:
         """The mesh of a module, or of a bucket."""
 
-    def batch_layouts(self, batch: Batch) -> Batch:
+    def batch_shardings(self, batch: Batch) -> Batch:
         """How the arrays lie on the devices that a batch has."""
-        specs = self.program.layout.specs(batch)
+        specs = self.program.batch_layout.specs(batch)
         others: Any = named_shardings(self._backbone_mesh, replace(specs, rows={}))
-        layouts: Any = replace(
+        shardings: Any = replace(
             others,
             rows={name: named_shardings(self.mesh_of(name), s) for name, s in specs.rows.items()},
         )
-        return cast("Batch", layouts)
+        return cast("Batch", shardings)
 
     def abstract_primed_batch(self, batch: Batch) -> Batch:
-        """Shapes, types and layouts of a batch with what the step before carries on, from its own.
+        """Shapes, types and shardings of a batch, with what the step before carries on.
 
         There is nothing of the kind in steps that prefetch no outputs.
         """
@@ -130,8 +130,8 @@ class Step(ABC):
     def place_schedule(self, tables: PlacedSchedule) -> InstructionTable | None:
         """The arrays of a step's tables on the devices; None if it has none."""
         return jax.tree.map(
-            lambda array, layout: jax.make_array_from_callback(
-                array.shape, layout, array.__getitem__
+            lambda array, sharding: jax.make_array_from_callback(
+                array.shape, sharding, array.__getitem__
             ),
             tables.arrays,
             named_shardings(self._backbone_mesh, self.program.schedule_specs),
@@ -162,7 +162,7 @@ class Step(ABC):
         """
         return params, batch
 
-    def layouts(self, specs: Any) -> Any:
+    def shardings(self, specs: Any) -> Any:
         """Shardings of arrays on the devices of the backbone, from a tree of their specs."""
         return named_shardings(self._backbone_mesh, specs)
 
@@ -174,10 +174,10 @@ class Step(ABC):
         Args:
             typed: whether types tell along which axes values vary; else `body` has no gradients.
         """
-        layout = {"mesh": self._backbone_mesh, "in_specs": in_specs, "out_specs": out_specs}
+        options = {"mesh": self._backbone_mesh, "in_specs": in_specs, "out_specs": out_specs}
         if typed:
-            return shard_map(body, **layout)
-        mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **layout)
+            return shard_map(body, **options)
+        mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **options)
         return mapped
 
     def shard_over_mesh(
@@ -186,7 +186,7 @@ class Step(ABC):
         """`body(tree, batch)` over the backbone's mesh; `specs` shard `tree`, rows the batch."""
 
         def run(tree: Any, batch: Batch) -> Any:
-            in_specs = specs, self.program.layout.specs(batch)
+            in_specs = specs, self.program.batch_layout.specs(batch)
             return self.map_shards(body, in_specs, out_specs)(tree, batch)
 
         return run
@@ -202,7 +202,7 @@ class TrainStep(Step):
     Args:
         program: makes loss and gradients.
         mesh: mesh of the program's grid.
-        optimizer: built by `build_optimizer` for the layout of the program's parameters.
+        optimizer: built by `build_optimizer` for the shardings of the program's parameters.
         skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
             it was.
         learning_rate: learning rate by the number of updates before it, as the optimizer has it.
@@ -289,13 +289,13 @@ class TrainStep(Step):
         return self._init_program(released=False)
 
     def _init_program(self, *, released: bool) -> Callable[..., Any]:
-        layout = self.layouts(self.state_specs)
-        make = jax.jit(partial(self._init_parameters, released=released), out_shardings=layout)
+        shardings = self.shardings(self.state_specs)
+        make = jax.jit(partial(self._init_parameters, released=released), out_shardings=shardings)
         return synchronize_program("the initial state", make)
 
     @cached_property
     def abstract_state(self) -> State:
-        """Shapes, types and layouts of the state."""
+        """Shapes, types and shardings of the state."""
         return sharded_shapes(self._state_shapes, self.mesh, self.state_specs)
 
     @property
@@ -338,7 +338,7 @@ class TrainStep(Step):
         return {
             "step": PartitionSpec(),
             "params": self.form.specs,
-            "optimizer": specs_like(self._state_shapes["optimizer"], self.form.layout),
+            "optimizer": specs_like(self._state_shapes["optimizer"], self.form.shardings),
         }
 
     def _update_state(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
@@ -348,7 +348,7 @@ class TrainStep(Step):
             updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
             params = combine(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-            norms, loads = part_norms(grads, self.form.layout), self._expert_loads(grads)
+            norms, loads = part_norms(grads, self.form.shardings), self._expert_loads(grads)
             norm = total_norm(norms)
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
@@ -365,22 +365,22 @@ class TrainStep(Step):
     @cached_property
     def _trained_parts(self) -> list[str]:
         """Parts of the model that have gradients."""
-        leaves = jax.tree_util.tree_leaves_with_path(self.program.trained_layout)
+        leaves = jax.tree_util.tree_leaves_with_path(self.program.trained_shardings)
         return list(dict.fromkeys(part_of_leaf(path) for path, _ in leaves if not is_load(path)))
 
     def _expert_loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
         layers = self.program.model.backbone_config.expert_layers
-        return load_table(grads, self.program.trained_layout, layers) if layers else None
+        return load_table(grads, self.program.trained_shardings, layers) if layers else None
 
     def _compute_gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
         results = self.program(params, batch)
         return results.gradients, results.loss
 
 
-def specs_like(optimizer: Any, layout: Any) -> Any:
+def specs_like(optimizer: Any, shardings: Any) -> Any:
     """Specs of an optimizer's state: a moment is sharded as the parameter of the same path."""
-    by_path = dict(jax.tree_util.tree_leaves_with_path(layout))
+    by_path = dict(jax.tree_util.tree_leaves_with_path(shardings))
 
     def spec(path: tuple[Any, ...], _: Any) -> PartitionSpec:
         tails = (path[i:] for i in range(len(path)))

@@ -12,7 +12,7 @@ from data.batch import NEXT_TOKEN
 from data.loading.loader import DataLoader, Microbatch
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.train.loading import batches
 from tests.data.samples import (
     WORK,

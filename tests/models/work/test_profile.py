@@ -112,7 +112,7 @@ def test_a_device_stores_the_shards_of_the_layout(
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
     grid = JointGrid.build(plans, config.decoder.kv_heads)
-    layout = ParameterLayout(config, grid).layout
+    layout = ParameterLayout(config, grid).shardings
     for name, tree in shapes.items():
         tree = jax.tree.map(
             lambda x, own: np.broadcast_to(0, own.padded_shape(x.shape)), tree, layout[name]

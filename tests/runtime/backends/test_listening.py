@@ -6,7 +6,7 @@ import pytest
 
 from mllm_jax.runtime.backends import listening as module
 from mllm_jax.runtime.backends.listening import CoordinatorAddresses, coordinator_addresses
-from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.run_peers import JoinError
 
 OPEN_MPI = {"OMPI_MCA_orte_hnp_uri": "8192.0;tcp://10.0.0.7,192.168.1.1:9999"}
 SLURM = {"SLURM_STEP_NODELIST": "10.0.0.8", "SLURM_JOB_ID": "4100"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.runtime.backends.place import place_from_environment
-from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.run_peers import JoinError
 
 SLURM = {
     "SLURM_PROCID": "2",

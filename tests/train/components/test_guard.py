@@ -31,7 +31,7 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import interrupt_message
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import checkpoint_saver, components, start
 from mllm_jax.train.components import evaluator as evaluate

@@ -9,7 +9,7 @@ import pytest
 
 from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
-from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
+from mllm_jax.runtime.run_peers import RunPeers, current_peers, set_peers
 from mllm_jax.train.loading.groups import exchange_with_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.step_record import PhaseLoad, StepRecord

@@ -17,7 +17,7 @@ from data.sample import DataError, Lengths, SampleError, UnreachableError
 from data.sources.cache import in_cache
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loading import loader as run_loader

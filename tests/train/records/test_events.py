@@ -11,7 +11,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.hardware.peak import DevicePeak
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.supervise.attempts import read_attempts
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Phase, StepEnded, StepStarted

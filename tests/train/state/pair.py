@@ -18,7 +18,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.run import ParallelConfig
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
-from mllm_jax.runtime.part import ProcessPlace, current_peers
+from mllm_jax.runtime.run_peers import ProcessPlace, current_peers
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping

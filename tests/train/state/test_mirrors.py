@@ -25,7 +25,7 @@ from data.sample import StorageError, UnreachableError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
-from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors import copier

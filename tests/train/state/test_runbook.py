@@ -34,8 +34,8 @@ from mllm_jax.runtime.folder import (
     report_write_errors,
 )
 from mllm_jax.runtime.lock import GLANCE, LockedError, LockHeldError, run_lock
-from mllm_jax.runtime.part import RunPeers
 from mllm_jax.runtime.records import read_record_lines, record_line
+from mllm_jax.runtime.run_peers import RunPeers
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.checkpoint_return import CheckpointReturn

@@ -28,7 +28,7 @@ def test_layers_of_chunks_are_split_as_those_of_the_model_and_over_stages() -> N
         ParameterLayout(model, grid, StageLayers(4, 2, 2)),
     )
     stored = jax.eval_shape(chunked.to_stored, shapes)
-    pairs = zip(jax.tree.leaves(whole.layout), jax.tree.leaves(chunked.layout), strict=True)
+    pairs = zip(jax.tree.leaves(whole.shardings), jax.tree.leaves(chunked.shardings), strict=True)
     for (path, leaf), (one, own) in zip(
         jax.tree_util.tree_leaves_with_path(stored), pairs, strict=True
     ):

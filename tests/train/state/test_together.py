@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
-from mllm_jax.runtime.part import set_peers, waiting_for_peers
+from mllm_jax.runtime.run_peers import set_peers, waiting_for_peers
 from mllm_jax.train.components import guard
 from mllm_jax.train.components.guard import StepGuard, not_finite
 from mllm_jax.train.events import ignore_event

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from data.planning.stream import LoaderState
-from mllm_jax.runtime import part
-from mllm_jax.runtime.part import ProcessActivity, current_peers
+from mllm_jax.runtime import run_peers
+from mllm_jax.runtime.run_peers import ProcessActivity, current_peers
 from mllm_jax.train.components import checkpoint_saver as module
 from mllm_jax.train.components.checkpoint_saver import CheckpointSaver
 from mllm_jax.train.state import checkpoint
@@ -31,7 +31,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[ProcessActivity]:
     """The activities of this process from now on; looks at files follow each other quickly."""
     told: list[ProcessActivity] = []
     monkeypatch.setattr(checkpoint, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(part, "_on_event", lambda: told.append(current_peers().activity))
+    monkeypatch.setattr(run_peers, "_on_event", lambda: told.append(current_peers().activity))
     current_peers().note_activity("saving after step 5")
     told.clear()
     return told

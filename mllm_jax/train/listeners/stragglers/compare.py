@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.events import Event
 from mllm_jax.train.listeners.stragglers.heat import FORM, RANKS
 from mllm_jax.train.listeners.stragglers.judge import SlowPlace, StragglerJudge

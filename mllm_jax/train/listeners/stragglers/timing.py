@@ -7,7 +7,7 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.events import Event, Phase, PhaseName, StepEnded
 from mllm_jax.train.listeners.stragglers.window import HOST, LOCAL, StepWindow
 

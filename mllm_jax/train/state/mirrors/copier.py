@@ -20,7 +20,7 @@ from pathlib import Path
 from data.credentials import hidden
 from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, ensure_identity, steps_in
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.mirrors.store import KEY, MirrorStore
 

@@ -17,7 +17,7 @@ from typing import Any
 from data.sample import StorageError, UnreachableError
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.state.mirrors.store import FETCH_PREFIX, KEY, CheckpointMirror, MirrorStore
 from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 

@@ -98,7 +98,7 @@ def assemble_part(
 def assemble_array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:
     """The array of a leaf, from the values of the parts of this process."""
     sharding = leaf.sharding
-    assert sharding is not None, "a leaf of a state has a layout"
+    assert sharding is not None, "a leaf of a state has a sharding"
 
     def of(index: tuple[slice, ...] | None) -> np.ndarray:
         return values[box_of(index or (), leaf.shape)]

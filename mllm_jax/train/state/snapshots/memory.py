@@ -29,7 +29,7 @@ import numpy as np
 
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.runtime.folder import ensure_identity
-from mllm_jax.runtime.part import current_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.train.state.snapshots.array_box import ArrayBox
 from mllm_jax.train.state.snapshots.channel import MessageChannel, connect_to
 from mllm_jax.train.state.snapshots.copying import (

@@ -64,7 +64,7 @@ class ShardReader:
         return self._first
 
     def read_state(self, target: Any) -> Any:
-        """Arrays in the layouts of `target`, whose shapes are those of the snapshot.
+        """Arrays with the shardings of `target`, whose shapes are those of the snapshot.
 
         Raises:
             ShardError: a part that devices of this process hold is nowhere, or damaged everywhere.

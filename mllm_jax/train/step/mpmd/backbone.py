@@ -118,7 +118,7 @@ class BackboneTasks:
         self.layout = NamedSharding(mesh, positions_spec(program.grid.backbone))
         params = {name: program.form.specs[name] for name in program.modules_of(0)}
         trained, constant = program.frozen.partition(params)
-        specs = program.layout.specs(batch)
+        specs = program.batch_layout.specs(batch)
         rows = {name: specs.rows[name] for name in program.local}
         self._specs = BackboneArguments(trained, constant, program.head_specs, rows, specs.routes)
         scalars: Any = _SCALAR

@@ -106,4 +106,4 @@ def _build_optimizer(
     experts = program.model.backbone_config.experts
     rate = experts.bias_rate if experts else 0.0
     modules = program.modules_of(number)
-    return build_optimizer(train, program.form.layout, program.frozen, rate, modules)
+    return build_optimizer(train, program.form.shardings, program.frozen, rate, modules)

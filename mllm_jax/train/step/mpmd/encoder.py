@@ -34,7 +34,7 @@ class EncoderTasks(SplitGradient):
         module, view = program.model.buckets[bucket], program.grid.views[bucket]
         self.layout, self._all_axes = NamedSharding(mesh, positions_spec(view)), view.all_axes
         trained, constant = program.frozen.partition({module: program.form.specs[module]})
-        data = program.layout.rows[bucket], PartitionSpec()
+        data = program.batch_layout.rows[bucket], PartitionSpec()
         specs = Arguments(trained, constant, {}, data)
         super().__init__(self._encode, mesh, specs, (self.layout.spec, ()), sums)
 

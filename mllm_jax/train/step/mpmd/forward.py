@@ -71,7 +71,7 @@ class RemoteForward:
             outputs = lax.map(lambda x: model.encode_bucket(bucket, {module: params}, x), rows)
             return vary(outputs, view.all_axes)
 
-        in_specs = program.form.specs[module], program.layout.rows[bucket]
+        in_specs = program.form.specs[module], program.batch_layout.rows[bucket]
         out_specs = microbatches_spec(view)
         mapped = shard_map(encode, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
         return compile_on(mesh, mapped, out_specs)

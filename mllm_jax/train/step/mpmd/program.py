@@ -127,7 +127,7 @@ class MpmdProgram(StepProgram):
     def _place(self, bucket: str, backbone: str) -> PlacedModule:
         module = self.model.buckets[bucket]
         waits = self.waits and module not in self.model.graph.merged
-        trains = bool(jax.tree.leaves(self.trained_layout.get(module)))
+        trains = bool(jax.tree.leaves(self.trained_shardings.get(module)))
         return PlacedModule(bucket, self.group_of(bucket), () if waits else (backbone,), trains)
 
     @cached_property

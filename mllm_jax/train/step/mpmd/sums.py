@@ -83,7 +83,7 @@ class GradientSums:
 
     def __init__(self, program: MpmdProgram, modules: Sequence[str], mesh: Mesh) -> None:
         self._program, self._mesh = program, mesh
-        self._layout = {name: program.form.layout[name] for name in modules}
+        self._layout = {name: program.form.shardings[name] for name in modules}
         self._trained, _ = program.frozen.partition(self._layout)
         leaves = jax.tree_util.tree_leaves_with_path(self._trained)
         self.parts = tuple(dict.fromkeys(part_of_leaf(p) for p, _ in leaves if not is_load(p)))

@@ -71,7 +71,7 @@ class GroupUpdate:
         self._program, self._mesh, self._optimizer = program, mesh, optimizer
         self._sums, self._skips, self._rate = sums, skips, rate
         self.modules = program.modules_of(number)
-        self._layout = {name: program.form.layout[name] for name in self.modules}
+        self._layout = {name: program.form.shardings[name] for name in self.modules}
         self._trained, _ = program.frozen.partition(self._layout)
         #: The sums of this group.
         self.local_sums = tuple(name for name in sums if name in self.modules)

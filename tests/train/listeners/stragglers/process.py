@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.run_peers import current_peers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.train.events import Event, Phase, StepEnded, StepStopwatch, ignore_event

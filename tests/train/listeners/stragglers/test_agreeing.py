@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
+from mllm_jax.runtime.run_peers import RunPeers, current_peers, set_peers
 from mllm_jax.runtime.stop import AGREE, StopSignal
 from mllm_jax.train.events import Event, Phase, StepEnded, StepStopwatch
 from mllm_jax.train.listeners.stragglers.judge import StragglerJudge

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
+from mllm_jax.runtime.run_peers import RunPeers, current_peers, set_peers
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, TimeComparison
 from mllm_jax.train.listeners.stragglers.heat import (

@@ -14,7 +14,7 @@ from mllm_jax.check.verify import compare_gradients
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.run import ParallelConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
-from mllm_jax.runtime.part import ProcessPlace, current_peers
+from mllm_jax.runtime.run_peers import ProcessPlace, current_peers
 from mllm_jax.train.step.batch_placement import (
     gather_to_host,
     local_rows,

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.run import ParallelConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
-from mllm_jax.runtime.part import ProcessPlace, current_peers
+from mllm_jax.runtime.run_peers import ProcessPlace, current_peers
 from mllm_jax.train.step.mpmd.transfer import transfer_arrays
 
 #: Devices and layouts that arrays have one after the other: of one process, of two, of three.
