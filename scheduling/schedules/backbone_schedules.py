@@ -15,22 +15,24 @@ from scheduling.schedules.tasks import BACKBONE, FusedTask, Task
 MOST_FORWARDS = 2**18
 
 
-def most_microbatches(stages: int, chunks: int) -> int:
+def most_microbatches(stages: int, stage_chunks: int) -> int:
     """Microbatches of the longest schedule."""
-    return MOST_FORWARDS // (stages * chunks)
+    return MOST_FORWARDS // (stages * stage_chunks)
 
 
-def gpipe_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
+def gpipe_schedule(stages: int, stage_chunks: int, microbatches: int) -> Schedule:
     """All forwards, then all backwards (Huang et al., arXiv 1811.06965).
 
-    >>> print(gpipe_schedule(stages=2, chunks=1, microbatches=2))
+    >>> print(gpipe_schedule(stages=2, stage_chunks=1, microbatches=2))
     tick     0  1  2  3  4  5
     stage 0  F0 F1 .  .  B0 B1
     stage 1  .  F0 F1 B0 B1 .
     """
-    _check_sizes(stages, chunks, microbatches)
-    forwards = max(slot for _, _, slot in _forward_slots(stages, chunks, microbatches)) + stages
-    return _make_lockstep(stages, chunks, microbatches, backward_start=forwards)
+    _check_sizes(stages, stage_chunks, microbatches)
+    forwards = (
+        max(slot for _, _, slot in _forward_slots(stages, stage_chunks, microbatches)) + stages
+    )
+    return _make_lockstep(stages, stage_chunks, microbatches, backward_start=forwards)
 
 
 def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
@@ -38,31 +40,31 @@ def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
     return interleaved_schedule(stages, 1, microbatches)
 
 
-def interleaved_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
+def interleaved_schedule(stages: int, stage_chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B with virtual chunks (arXiv 2104.04473, section 2.2).
 
     Layers of virtual chunk v on stage s follow those of chunk v on stage s - 1, or on stage 0 those
     of chunk v - 1 on the last stage. Microbatches go through in groups of at least `stages`, so
     that a microbatch is back at stage 0 before it is due there; any number of microbatches works.
 
-    >>> print(interleaved_schedule(stages=2, chunks=1, microbatches=3))
+    >>> print(interleaved_schedule(stages=2, stage_chunks=1, microbatches=3))
     tick     0  1  2     3     4  5
     stage 0  F0 F1 F2    B0    B1 B2
     stage 1  .  F0 F1+B0 F2+B1 B2 .
     """
-    return _cached_interleaved(stages, chunks, microbatches)
+    return _cached_interleaved(stages, stage_chunks, microbatches)
 
 
 @lru_cache(maxsize=64)
-def _cached_interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
-    _check_sizes(stages, chunks, microbatches)
+def _cached_interleaved(stages: int, stage_chunks: int, microbatches: int) -> Schedule:
+    _check_sizes(stages, stage_chunks, microbatches)
     width = _group_microbatches(stages, microbatches)[0][1]
     return _make_lockstep(
-        stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages
+        stages, stage_chunks, microbatches, backward_start=(stage_chunks - 1) * width + stages
     )
 
 
-def zero_bubble_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
+def zero_bubble_schedule(stages: int, stage_chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B whose weight gradients run where a stage would wait (arXiv 2401.10241).
 
     Weight gradients wait while a tick with them would be longer: in the first ticks with backwards
@@ -72,17 +74,17 @@ def zero_bubble_schedule(stages: int, chunks: int, microbatches: int) -> Schedul
     `M (f + b + w) + (P - 1) (f + b - w)` if a forward `f`, a backward for inputs `b` and one for
     weights `w` cost the same: as long as ZB-H1 of the paper.
 
-    >>> print(zero_bubble_schedule(stages=2, chunks=1, microbatches=4))
+    >>> print(zero_bubble_schedule(stages=2, stage_chunks=1, microbatches=4))
     tick     0  1  2     3     4     5  6  7  8  9
     stage 0  F0 F1 F2    F3+B0 B1+W0 B2 B3 W1 W2 W3
     stage 1  .  F0 F1+B0 F2+B1 F3+B2 B3 W0 W1 W2 W3
     """
-    return _cached_zero_bubble(stages, chunks, microbatches)
+    return _cached_zero_bubble(stages, stage_chunks, microbatches)
 
 
 @lru_cache(maxsize=64)
-def _cached_zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
-    schedule = interleaved_schedule(stages, chunks, microbatches)
+def _cached_zero_bubble(stages: int, stage_chunks: int, microbatches: int) -> Schedule:
+    schedule = interleaved_schedule(stages, stage_chunks, microbatches)
     deferred: list[deque[Task]] = [deque() for _ in range(stages)]
     rows = [_with_weights(row, deferred) for row in schedule.ticks]
     while any(deferred):
@@ -108,9 +110,11 @@ def _with_weights(
     return tuple(fused)
 
 
-def _make_lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
+def _make_lockstep(
+    stages: int, stage_chunks: int, microbatches: int, backward_start: int
+) -> Schedule:
     """Run forwards down the stages in the order of `_forward_slots`, backwards up in reverse."""
-    slots = _forward_slots(stages, chunks, microbatches)
+    slots = _forward_slots(stages, stage_chunks, microbatches)
     length = backward_start + max(slot for _, _, slot in slots) + stages
     table: list[list[list[Task]]] = [[[] for _ in range(stages)] for _ in range(length)]
     for microbatch, loop, slot in slots:
@@ -120,19 +124,19 @@ def _make_lockstep(stages: int, chunks: int, microbatches: int, backward_start: 
     for microbatch, loop, slot in slots:
         for stage in range(stages):
             tick = backward_start + slot + stages - 1 - stage
-            task = Task(B, BACKBONE, microbatch, (chunks - 1 - loop) * stages + stage)
+            task = Task(B, BACKBONE, microbatch, (stage_chunks - 1 - loop) * stages + stage)
             table[tick][stage].append(task)
     ticks = [[tuple(fused) for fused in row] for row in table]
-    return Schedule.of_backbone(stages, chunks, microbatches, ticks)
+    return Schedule.of_backbone(stages, stage_chunks, microbatches, ticks)
 
 
-def _forward_slots(stages: int, chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
+def _forward_slots(stages: int, stage_chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
     """`(microbatch, chunk, slot)`: stage s runs a forward in tick slot + s."""
     slots, start = [], 0
     for group, width in _group_microbatches(stages, microbatches):
-        for chunk in range(chunks):
+        for chunk in range(stage_chunks):
             slots += [(m, chunk, start + chunk * width + i) for i, m in enumerate(group)]
-        start += chunks * width
+        start += stage_chunks * width
     return slots
 
 
@@ -151,8 +155,8 @@ def _group_microbatches(stages: int, microbatches: int) -> list[tuple[range, int
     return groups
 
 
-def _check_sizes(stages: int, chunks: int, microbatches: int) -> None:
-    sizes = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
+def _check_sizes(stages: int, stage_chunks: int, microbatches: int) -> None:
+    sizes = {"stages": stages, "stage_chunks": stage_chunks, "microbatches": microbatches}
     for name, size in sizes.items():
         if size < 1:
             raise ScheduleError(f"{name}: {size} is refused; valid: 1 or more")

@@ -14,7 +14,7 @@ from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import BACKBONE
 
-#: Makes the backbone's tasks of so many stages, virtual chunks of a stage and microbatches.
+#: Makes the backbone's tasks of so many stages, virtual chunks of each stage and microbatches.
 SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
     "1f1b": interleaved_schedule,
     "gpipe": gpipe_schedule,
@@ -23,7 +23,7 @@ SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
 
 
 def backbone_schedule(
-    kind: str, stages: int, chunks: int, microbatches: int, name: str = BACKBONE
+    kind: str, stages: int, stage_chunks: int, microbatches: int, name: str = BACKBONE
 ) -> Schedule:
     """Make the tasks of a backbone of this name by the function that `SCHEDULES` has for `kind`.
 
@@ -35,7 +35,7 @@ def backbone_schedule(
         valid = ", ".join(SCHEDULES)
         raise ScheduleError(f"schedule.kind: {kind!r} is unknown; valid: {valid}")
     try:
-        return _make_checked(SCHEDULES[kind], stages, chunks, microbatches, name)
+        return _make_checked(SCHEDULES[kind], stages, stage_chunks, microbatches, name)
     except ScheduleError as error:
         raise ScheduleError(f"schedule.kind: {kind!r} makes no valid schedule: {error}") from error
 
@@ -44,14 +44,14 @@ def backbone_schedule(
 def _make_checked(
     make: Callable[[int, int, int], Schedule],
     stages: int,
-    chunks: int,
+    stage_chunks: int,
     microbatches: int,
     backbone: str,
 ) -> Schedule:
-    schedule = make(stages, chunks, microbatches)
+    schedule = make(stages, stage_chunks, microbatches)
     sizes = {
         "stages": (schedule.stages, stages),
-        "chunks of a stage": (schedule.stage_chunks, chunks),
+        "chunks of a stage": (schedule.stage_chunks, stage_chunks),
         "microbatches": (schedule.microbatches, microbatches),
     }
     for name, (size, valid) in sizes.items():

@@ -59,7 +59,7 @@ class Schedule:
     def of_backbone(
         cls,
         stages: int,
-        chunks: int,
+        stage_chunks: int,
         microbatches: int,
         ticks: Sequence[Sequence[FusedTask]],
         name: str = BACKBONE,
@@ -67,10 +67,10 @@ class Schedule:
         """A schedule of the backbone alone.
 
         Args:
-            stages, chunks: numbers of stages, and of virtual chunks of a stage.
+            stages, stage_chunks: numbers of stages, and of virtual chunks of each.
             ticks: see the attribute.
         """
-        backbone = ModuleStages(name, stages, stages * chunks, looped=True, shared_ends=True)
+        backbone = ModuleStages(name, stages, stages * stage_chunks, looped=True, shared_ends=True)
         return cls((backbone,), microbatches, (), tuple(map(tuple, ticks)))
 
     def with_name(self, name: str) -> Schedule:

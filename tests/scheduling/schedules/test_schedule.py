@@ -145,9 +145,9 @@ def test_span_is_that_of_the_decoder() -> None:
     assert schedule.task_places[Task(F, "vision", 1)] == (0, 1)
 
 
-@pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])
+@pytest.mark.parametrize("name", ["stages", "stage_chunks", "microbatches"])
 def test_sizes_below_one_are_refused(name: str) -> None:
-    sizes = {"stages": 2, "chunks": 2, "microbatches": 2} | {name: 0}
+    sizes = {"stages": 2, "stage_chunks": 2, "microbatches": 2} | {name: 0}
     for make in (interleaved_schedule, gpipe_schedule, zero_bubble_schedule):
         with pytest.raises(ScheduleError, match=f"{name}: 0 is refused; valid: 1 or more"):
             make(**sizes)
