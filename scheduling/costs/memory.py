@@ -312,10 +312,10 @@ def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
     work += max(_full_gradient_bytes(module) for module in modules.values())
     microbatches = first.strategy.microbatches
     single = microbatches == 1 and first.hardware.platform != "cpu"
-    kept = microbatches if first.strategy.keeps_microbatches else 1
+    stored = microbatches if first.strategy.keeps_microbatches else 1
     return {
         "gradients": (1 if single else 2) * _trained_bytes(modules),
-        **_split_bytes(modules, lambda module: kept * _module_residual_bytes(module)),
+        **_split_bytes(modules, lambda module: stored * _module_residual_bytes(module)),
         "work": work,
     }
 
