@@ -131,15 +131,14 @@ def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
 def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     """Parameters of `model.pretrained`."""
     step, model = experiment.forward_step, experiment.config.model
-    target = step.abstract_state["params"]
-    sharding = jax.tree.map(lambda leaf: leaf.sharding, target)
+    target, specs = step.abstract_state["params"], step.form.specs
 
     def initial(name: str, key: jax.Array) -> Any:
         params = multimodal.init_parameters(model, key)
         return step.form.to_stored(without_released(model, params))[name]
 
     def make(name: str) -> Any:
-        program = jax.jit(partial(initial, name), out_shardings=sharding[name])
+        program = step.jit_on(name, partial(initial, name), specs[name], placed=True)
         return synchronize_program(f"the parameters of {name}", program)(jax.random.key(0))
 
     return start_from(model, {name: make(name) for name in target}, target, notify)
@@ -164,7 +163,7 @@ def _load_checkpoint(saved: SavedParameters, experiment: Experiment) -> Any:
         )
         value = convert_values(f"{saved.description}: {name}", value, target_leaf.dtype)
         return jax.make_array_from_callback(
-            target_leaf.shape, target_leaf.sharding, value.__getitem__
+            target_leaf.shape, target_leaf.sharding, value.__getitem__, dtype=value.dtype
         )
 
     return names.in_memory(jax.tree_util.tree_map_with_path(leaf, target)["params"])

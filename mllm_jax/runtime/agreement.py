@@ -41,36 +41,45 @@ class AgreementError(ValueError):
     """Processes of one run differ; the message names them and the differing facts."""
 
 
-def check_agreement(name: str, facts: Facts) -> None:
+def check_agreement(name: str, facts: Facts | None) -> None:
     """Check that all processes have the same `facts`.
 
     Only digests are exchanged while they are equal.
 
+    Args:
+        name: name of the exchange, for messages.
+        facts: facts of this process; None: it has none, and the others compare theirs.
+
     Raises:
         AgreementError: the processes differ; it is raised on all of them.
     """
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    if len(set(current_peers().gather_values(name, digest))) > 1:
-        lines = list_differences(current_peers().gather_values(f"{name}, in detail", dict(facts)))
+    text = json.dumps(facts, sort_keys=True)
+    digest = None if facts is None else hashlib.sha256(text.encode()).hexdigest()
+    if len({*current_peers().gather_values(name, digest)} - {None}) > 1:
+        details = None if facts is None else dict(facts)
+        lines = list_differences(current_peers().gather_values(f"{name}, in detail", details))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         raise AgreementError(
             "the processes of this run differ:\n  " + "\n  ".join(lines[:SHOWN]) + more
         )
 
 
-def list_differences(every: Sequence[Facts]) -> list[str]:
+def list_differences(every: Sequence[Facts | None]) -> list[str]:
     """A line for each process and fact that differs from what most processes have.
+
+    Processes with None are left out.
 
     If two values are equally frequent, that of the process with the lowest number counts.
     """
-    lines = []
-    for key in sorted(set().union(*every)):
-        values = [_fact_text(facts, key) for facts in every]
-        usual = Counter(values).most_common(1)[0][0]
-        others = "the others" if len(every) > 2 else f"process {values.index(usual)}"
+    lines, given = [], {i: facts for i, facts in enumerate(every) if facts is not None}
+    for key in sorted(set().union(*given.values())):
+        values = {i: _fact_text(facts, key) for i, facts in given.items()}
+        usual = Counter(values.values()).most_common(1)[0][0]
+        first = next(i for i, value in values.items() if value == usual)
+        others = "the others" if len(given) > 2 else f"process {first}"
         lines += [
             f"process {i} has {key} {value}, {others} {usual}"
-            for i, value in enumerate(values)
+            for i, value in values.items()
             if value != usual
         ]
     return lines

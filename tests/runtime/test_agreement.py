@@ -46,6 +46,12 @@ def test_the_process_that_differs_is_named_with_the_key_and_both_values():
     assert list_differences([usual, usual | {"x": 2}]) == ["process 1 has x 2, process 0 1"]
 
 
+def test_processes_without_facts_are_left_out_and_keep_their_numbers():
+    facts = {"x": 1}
+    assert list_differences([None, facts, None, facts]) == []
+    assert list_differences([None, facts, facts | {"x": 2}]) == ["process 2 has x 2, process 1 1"]
+
+
 def test_every_key_counts_but_those_of_the_hosts_files():
     facts = config_facts(config(data__cache="elsewhere").model_dump(mode="json"))
     changes = {"run__compilation_cache": "here", "train__learning_rate": 0.5}

@@ -70,3 +70,27 @@ def test_processes_that_traced_other_programs_are_told(events):
     with pytest.raises(AgreementError, match=r"process 1 has program of it \"0123456789ab\""):
         synchronize_program("it", jax.jit(lambda x: x * 2))(jnp.zeros(3))
     assert "it is compiled" not in events
+
+
+class Absent:
+    """A program of the other process."""
+
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+
+    def lower(self, *arguments: object) -> None:
+        """Nothing to compile."""
+
+    def __call__(self, x: object) -> str:
+        self._events.append("ran")
+        return "without shards"
+
+
+def test_a_process_without_the_program_meets_the_one_that_compiles_it(events):
+    set_peers(Two(events, other="0123456789ab"))
+    assert synchronize_program("it", Absent(events))(jnp.zeros(3)) == "without shards"
+    assert [name for name in events if name != "compiled"] == [
+        "program of it",
+        "it is compiled",
+        "ran",
+    ]

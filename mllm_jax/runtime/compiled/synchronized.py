@@ -21,7 +21,8 @@ from mllm_jax.runtime.run_peers import current_peers
 class SynchronizedProgram:
     """A jitted function that begins on all processes at once with every new shape.
 
-    All processes compare what they have traced, and one that differs is named.
+    All processes compare what they have traced, and one that differs is named. A process without
+    devices of the program has nothing to compare: its `lower` returns None.
 
     Args:
         name: name of the program, for messages.
@@ -83,10 +84,11 @@ def _prepare_program(
     with current_peers().noting_activity(f"tracing {name}", limited=False):
         lowered = program.lower(*arguments)
     if current_peers().count > 1:
-        check_agreement(f"program of {name}", {f"program of {name}": program_digest(lowered)})
+        text = None if lowered is None else {f"program of {name}": program_digest(lowered)}
+        check_agreement(f"program of {name}", text)
     with current_peers().noting_activity(f"compiling {name}", limited=False):
         stored = precompiled.load_program(name, lowered) if precompiled else None
-        if stored is None:
+        if stored is None and lowered is not None:
             lowered.compile()
     current_peers().gather_values(f"{name} is compiled", None)
     return stored or program

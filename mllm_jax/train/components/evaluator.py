@@ -45,7 +45,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loading.loader import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.remote_checkpoints import fetch_newest
-from mllm_jax.train.step.batch_placement import local_rows, place_microbatches
+from mllm_jax.train.step.batch_placement import gather_to_host, local_rows, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch, first_microbatch
 from sharding.collectives import psum
 
@@ -81,7 +81,12 @@ class LossEvaluator:
         self._decoding = DecodingPrograms(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = synchronize_program(
-            "held-out losses", jax.jit(self._step.shard_over_mesh(self._sum_loss, specs, scalars))
+            "held-out losses",
+            self._step.jit_on(
+                self._config.model.backbone,
+                self._step.shard_over_mesh(self._sum_loss, specs, scalars),
+                scalars,
+            ),
         )
         self._skipped: dict[str, SampleFault] = {}
         self._warned: set[str] = set()
@@ -159,7 +164,7 @@ class LossEvaluator:
         for batch in self._placed_batches(indices):
             sums = self._sum_losses(*self._step.forward_inputs(params, batch))
             with waiting_for_peers("held-out losses", limited=False):
-                total += [float(value) for value in sums]
+                total += [float(gather_to_host(value)) for value in sums]
         return total
 
     def _placed_batches(self, indices: Sequence[int]) -> Iterator[Batch]:

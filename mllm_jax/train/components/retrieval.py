@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from jax.sharding import PartitionSpec
 from numpy.typing import NDArray
 
 from mllm_jax.models.model import Model
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.step.batch_placement import gather_to_host
 from mllm_jax.train.step.gradient_program import Batch, first_microbatch
 from mllm_jax.train.step.step import Step
@@ -63,8 +63,11 @@ class PairReader:
         self._sources = {
             name: [edge.source for edge in graph.edges_into(name)] for name in graph.retrieved
         }
-        specs = step.forward_specs, PartitionSpec(modules.backbone.view.batch_axes or None)
-        self._read: Callable[..., Any] = jax.jit(step.shard_over_mesh(self._pick, *specs))
+        rows = PartitionSpec(modules.backbone.view.batch_axes or None)
+        pick = step.shard_over_mesh(self._pick, step.forward_specs, rows)
+        self._read = synchronize_program(
+            "held-out pairs", step.jit_on(modules.config.backbone, pick, rows)
+        )
         self._outputs: dict[str, list[PairOutputs]] = {name: [] for name in self._sources}
 
     def read(self, params: Any, batch: Batch) -> int:

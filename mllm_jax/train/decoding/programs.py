@@ -126,10 +126,11 @@ class DecodingPrograms:
 
         Layers of the decoder are separate trees, in the type in which they are used.
         """
-        names, specs = self._step.local_modules, self._parameter_specs
-        sharding = self._step.shardings({name: specs[name] for name in names})
+        names = self._step.local_modules
+        specs = {name: self._parameter_specs[name] for name in names}
         convert = synchronize_program(
-            "parameters for decoding", jax.jit(self._convert_parameters, out_shardings=sharding)
+            "parameters for decoding",
+            self._step.jit_on(self._backbone, self._convert_parameters, specs, placed=True),
         )
         return lambda params: {**params, **convert({name: params[name] for name in names})}
 
@@ -229,14 +230,17 @@ class DecodingPrograms:
         specs = {"params": self._parameter_specs, "draw": _DRAW_SPECS}
         body = partial(self._begin_state, most, greedy)
         program = self._step.shard_over_mesh(body, specs, self._state_specs)
-        return synchronize_program("the prompts", jax.jit(program))
+        jitted = self._step.jit_on(self._backbone, program, self._state_specs)
+        return synchronize_program("the prompts", jitted)
 
     def _decode_program(self, greedy: bool) -> SynchronizedProgram:
         """Program of answers: `(params, draw, state)` to `State.written`."""
         specs = self._parameter_specs, _DRAW_SPECS, self._state_specs
-        body = partial(self._finish_answers, greedy)
-        program = self._step.map_shards(body, specs, self._state_specs.written)
-        return synchronize_program("the answers", jax.jit(program))
+        written = self._state_specs.written
+        program = self._step.map_shards(partial(self._finish_answers, greedy), specs, written)
+        return synchronize_program(
+            "the answers", self._step.jit_on(self._backbone, program, written)
+        )
 
     @property
     def _state_specs(self) -> DecodingState:

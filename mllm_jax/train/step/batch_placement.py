@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -405,14 +405,19 @@ def _send_to_all(array: jax.Array, mesh: Mesh, source: int) -> np.ndarray:
     Args:
         source: number of a process that has some.
     """
-    replicated = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
+    if mesh.local_devices and not array.is_fully_replicated:
+        array = _replicate_on(mesh)(array)
     is_source = jax.process_index() == source
     local = (
-        np.asarray(replicated.addressable_data(0))
-        if is_source
-        else np.zeros(array.shape, array.dtype)
+        np.asarray(array.addressable_data(0)) if is_source else np.zeros(array.shape, array.dtype)
     )
     return np.asarray(multihost_utils.broadcast_one_to_all(local, is_source=is_source))
+
+
+@cache
+def _replicate_on(mesh: Mesh) -> Callable[[jax.Array], jax.Array]:
+    """A program that gives all devices of a mesh all of an array."""
+    return jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
 def _addressable_rows(sharding: NamedSharding, rows: int) -> list[int]:

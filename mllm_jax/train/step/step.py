@@ -191,6 +191,20 @@ class Step(ABC):
 
         return run
 
+    def jit_on(
+        self, name: str, function: Callable[..., Any], out_specs: Any, *, placed: bool = False
+    ) -> Any:
+        """A jitted function of arrays on the devices of a module, which all processes call.
+
+        Args:
+            name: name of the module.
+            function: function of arrays on these devices.
+            out_specs: specs of its results, or of subtrees of them.
+            placed: whether the results have to be laid out so, as the function does not say how.
+        """
+        layouts: Any = named_shardings(self.mesh_of(name), out_specs)
+        return jax.jit(function, out_shardings=layouts) if placed else jax.jit(function)
+
     @property
     def _backbone_mesh(self) -> Mesh:
         return self.mesh_of(self.program.model.backbone)

@@ -152,13 +152,13 @@ def compile_on(
     """
     layouts = named_shardings(mesh, out_specs)
     if not mesh.local_devices:
-        return _AbsentProgram(function, layouts)
+        return AbsentProgram(function, layouts)
     if placed:
         return jax.jit(function, donate_argnums=donated, out_shardings=layouts)
     return GroupProgram(jax.jit(function, donate_argnums=donated), mesh)
 
 
-class _AbsentProgram:
+class AbsentProgram:
     """A program on devices of other processes.
 
     Args:
@@ -177,6 +177,9 @@ class _AbsentProgram:
         if shapes not in self._results:
             self._results[shapes] = self._make_results(arguments)
         return self._results[shapes]
+
+    def lower(self, *arguments: Any) -> None:
+        """Nothing, as other processes compile the program."""
 
     def _make_results(self, arguments: Any) -> Any:
         shapes = jax.eval_shape(self._function, *arguments)

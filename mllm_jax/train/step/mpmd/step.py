@@ -25,7 +25,7 @@ from mllm_jax.models.module import init_parameters
 from mllm_jax.train.state.lamb import join_trust_ratios, with_trust_ratios
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch
-from mllm_jax.train.step.mpmd.compile import compile_on
+from mllm_jax.train.step.mpmd.compile import AbsentProgram, compile_on
 from mllm_jax.train.step.mpmd.forward import RemoteForward
 from mllm_jax.train.step.mpmd.gradients import MpmdGradients, StepGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
@@ -35,7 +35,7 @@ from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.mpmd.transfer import share_arrays, transfer_arrays
 from mllm_jax.train.step.mpmd.update import GroupUpdate, UpdateScalars
 from mllm_jax.train.step.step import State, Step
-from sharding.plan import PlanError
+from sharding.mesh import named_shardings
 
 
 class MpmdStep(Step):
@@ -130,13 +130,17 @@ class MpmdStep(Step):
         return self.program.modules_of(0)
 
     def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
-        """See `Step.forward_inputs`.
-
-        Raises:
-            PlanError: some process has none of the devices of the backbone.
-        """
-        check_measurable(self.mesh_of(self.program.model.backbone))
+        """See `Step.forward_inputs`."""
         return self._remote_forward(params, batch)
+
+    def jit_on(
+        self, name: str, function: Callable[..., Any], out_specs: Any, *, placed: bool = False
+    ) -> Any:
+        """See `Step.jit_on`: results without shards where a process has no device."""
+        mesh = self.mesh_of(name)
+        if mesh.local_devices:
+            return super().jit_on(name, function, out_specs, placed=placed)
+        return AbsentProgram(function, named_shardings(mesh, out_specs))
 
     @cached_property
     def _remote_forward(self) -> RemoteForward:
@@ -217,21 +221,3 @@ class MpmdStep(Step):
     def _group_states(self) -> GroupStates:
         modules = [update.modules for update in self._updates]
         return GroupStates(self._trees, modules, self.abstract_state)
-
-
-def check_measurable(mesh: Mesh) -> None:
-    """Refuse to measure or answer held-out samples if a process could not read the results.
-
-    Args:
-        mesh: mesh of the backbone's group.
-
-    Raises:
-        PlanError: some process has none of its devices.
-    """
-    holders = {device.process_index for device in mesh.devices.flat}
-    if len(holders) < jax.process_count():
-        reason = f"held-out samples are refused, as {len(holders)} of {jax.process_count()}"
-        raise PlanError(
-            f"{reason} processes have devices of the backbone's group",
-            "choose evaluate.enabled false, one process, or a backbone on devices of all",
-        )
