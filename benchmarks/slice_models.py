@@ -1,9 +1,8 @@
-"""Graphs of `configs/slices` in the sizes of `bench slices`, and how their modules share a CPU."""
+"""Graphs of `configs/slices/bench` in their sizes, and how their modules share a CPU."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,19 +10,19 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.config.run import DeviceGroupConfig
-from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.config.strict_yaml import read_yaml
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from sharding.plan import ParallelPlan
 
-FOLDER = Path(__file__).resolve().parents[1] / "configs" / "slices"
+#: The graphs with everything but their sizes, and the sizes.
+FOLDER = Path(__file__).resolve().parents[1] / "configs" / "slices" / "bench"
+SIZES = {
+    name: {int(number): keys for number, keys in sizes.items()}
+    for name, sizes in read_yaml(FOLDER / "sizes.yaml").items()
+}
 MODELS = ("towers", "mllm", "bound", "heads")
-#: Layers of every module, widths of all modules, and positions of a row in a module's layers.
-LAYERS, WIDTHS, SEQUENCES = 6, (64, 128, 256, 512), (64, 256)
-#: Width of a head of attention, and how much wider an MLP is than its module.
-HEAD, EXPANSION = 32, 4
-#: Rows of a microbatch, and microbatches of a step.
-ROWS, MICROBATCHES = 2, 4
-#: Segments of a row at most.
-SEGMENTS = 8
+#: Widths of all modules, and positions of a row in a module's layers.
+WIDTHS, SEQUENCES = tuple(SIZES["widths"]), tuple(SIZES["sequences"])
 
 
 @dataclass(frozen=True)
@@ -46,43 +45,19 @@ class ModelSize:
     def load(self) -> ExperimentConfig:
         """The configuration of this size, one module at a time on one device."""
         path = FOLDER / f"{self.model}.yaml"
-        config = load_config(path)
-        model = config.model
-        changes = _backbone_keys(self) | {"data.budgets.tokens": self.tokens}
-        changes |= {"data.rows": ROWS, "data.budgets.segments": SEGMENTS}
-        changes |= {"train.accumulate": MICROBATCHES, "parallel.groups": {}}
-        # As groups do, all ways keep what backwards need.
-        changes["train.gradient_caching"] = False
-        for name, encoder in model.others.items():
-            changes |= {f"model.encoders.{name}.{k}": v for k, v in self._keys_of(encoder).items()}
-            changes[f"data.budgets.{name}"] = self.tokens * _stride(encoder)
+        module, row = SIZES["widths"][self.width], SIZES["sequences"][self.tokens]
+        changes = _keys_below("model.decoder", module | {"kv_heads": module["heads"]})
+        changes |= {"data.budgets.tokens": row["tokens"], "parallel.groups": {}}
+        for name, encoder in load_config(path).model.others.items():
+            is_image = isinstance(encoder, ImageEncoderConfig)
+            keys = module | ({"grid": row["grid"]} if is_image else {})
+            changes |= _keys_below(f"model.encoders.{name}", keys)
+            changes[f"data.budgets.{name}"] = row["tokens" if is_image else "frames"]
         return load_config(path, [f"{key}={value}" for key, value in changes.items()])
 
-    def _keys_of(self, encoder: EncoderConfig) -> dict[str, Any]:
-        keys = _module_keys(self.width)
-        if isinstance(encoder, ImageEncoderConfig):
-            side = math.isqrt(self.tokens)
-            keys["grid"] = [side, side]
-        return keys
 
-
-def _module_keys(width: int) -> dict[str, Any]:
-    return {
-        "layers": LAYERS,
-        "d_model": width,
-        "heads": width // HEAD,
-        "d_ff": EXPANSION * width,
-    }
-
-
-def _backbone_keys(size: ModelSize) -> dict[str, Any]:
-    keys = _module_keys(size.width) | {"kv_heads": size.width // HEAD}
-    return {f"model.decoder.{key}": value for key, value in keys.items()}
-
-
-def _stride(encoder: EncoderConfig) -> int:
-    """Input positions for a position of the layers."""
-    return encoder.stride if isinstance(encoder, AudioEncoderConfig) else 1
+def _keys_below(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{section}.{key}": value for key, value in values.items()}
 
 
 # ---- ways to use two cores -----------------------------------------------------------------------

@@ -17,11 +17,12 @@ PAGES = [
     ROOT / "README.md",
     *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path not in LOG),
 ]
-#: Configurations of experiments: descriptions of hardware and of clusters have tests of their own.
+#: Configurations of experiments: descriptions of hardware and of clusters, and sizes of benchmarks,
+#: have tests of their own.
 EXPERIMENTS = sorted(
     path
     for path in (ROOT / "configs").rglob("*.yaml")
-    if path.parent.name not in ("hardware", "clusters")
+    if path.parent.name not in ("hardware", "clusters") and path.stem != "sizes"
 )
 
 VALUES: dict[str, Any] = {

@@ -12,7 +12,6 @@ import pytest
 import launch
 from benchmarks import slices
 from benchmarks.slice_models import (
-    LAYERS,
     MODELS,
     SEQUENCES,
     WIDTHS,
@@ -34,13 +33,16 @@ SINGLE = {SERIAL, DATA_PARALLEL}
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_graph_has_every_size(model: str) -> None:
+    assert (WIDTHS, SEQUENCES) == ((64, 128, 256, 512), (64, 256))
     for width, tokens in ((WIDTHS[0], SEQUENCES[0]), (WIDTHS[-1], SEQUENCES[-1])):
         config = ModelSize(model, width, tokens).load()
         for module in config.model.modules.values():
-            assert (module.layers, module.d_model, module.d_ff) == (LAYERS, width, 4 * width)
+            assert (module.layers, module.d_model, module.d_ff) == (6, width, 4 * width)
+            assert module.heads * 32 == width
         positions = {name: config.data.budgets[name] for name in ("tokens", *config.model.buckets)}
         frames = {"audio": 2 * tokens} if "audio" in positions else {}
         assert positions == dict.fromkeys(positions, tokens) | frames
+        assert (config.data.rows, config.train.accumulate, config.parallel.groups) == (2, 4, {})
 
 
 def test_modules_have_halves_in_every_way() -> None:
