@@ -259,8 +259,8 @@ class TrainConfig(Section):
             them. The schedule that a run begins with is always checked.
         gradient_caching: whether forwards before a loss that waits for all microbatches, as a
             contrastive one does, run twice, so that what backwards need is kept of one microbatch
-            at a time; false: it is kept of all, and a step takes about three quarters of the time.
-            null: true without `parallel.groups`, false with them, whose programs keep it.
+            at a time; false: it is kept of all, and no forward runs twice. null: true with several
+            microbatches and without `parallel.groups`, whose programs always keep it.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -281,6 +281,12 @@ class TrainConfig(Section):
     check_schedules: bool = False
     gradient_caching: bool | None = None
     optimizer: OptimizerConfig = AdamWConfig()
+
+    @property
+    def caches_gradients(self) -> bool:
+        """What `gradient_caching` means for one program of all modules."""
+        chosen = self.gradient_caching
+        return self.accumulate > 1 if chosen is None else chosen
 
 
 class CheckpointConfig(Section):
@@ -395,8 +401,7 @@ class ExperimentConfig(Section):
     @property
     def gradient_caching(self) -> bool:
         """Whether forwards before a loss that waits for all microbatches run twice."""
-        chosen = self.train.gradient_caching
-        return not self.parallel.groups if chosen is None else chosen
+        return not self.parallel.groups and self.train.caches_gradients
 
     @property
     def measures_retrieval(self) -> bool:

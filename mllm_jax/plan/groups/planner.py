@@ -105,7 +105,7 @@ class GroupPlanner:
             config.train.accumulate,
             config.model.remat,
             waits=config.waits_for_step,
-            gradient_caching=config.train.gradient_caching is not False,
+            gradient_caching=config.train.caches_gradients,
             quotas=self._slice_quotas,
         )
 
