@@ -96,7 +96,7 @@ class MeasuredSlices:
         output_bytes: by module, as of `ModuleTasks`.
         times: times of tasks, alone and beside others.
         bandwidth: bytes per second between the device and its memory.
-        slice_link, device_link: as of `SliceCosts`.
+        slice_link, device_link, host_on_slices: as of `SliceCosts`.
     """
 
     counts: Mapping[tuple[str, Phase], CountedTask]
@@ -105,6 +105,7 @@ class MeasuredSlices:
     bandwidth: float
     slice_link: HardwareLink
     device_link: HardwareLink
+    host_on_slices: bool = False
 
     def device_seconds(self, timed: TimedTask) -> float:
         """The part of a time that is the device's."""
@@ -160,6 +161,7 @@ def fit_slices(measured: MeasuredSlices) -> FittedSlices:
         bandwidth=measured.bandwidth,
         slice_link=measured.slice_link,
         device_link=measured.device_link,
+        host_on_slices=measured.host_on_slices,
     )
     costs = costs.model_copy(update={"pairs": tuple(_fit_pairs(costs, measured))})
     left_out = (timed for timed in measured.times if not _is_fitted(measured, timed))

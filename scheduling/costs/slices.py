@@ -152,6 +152,8 @@ class SliceCosts(_Data):
         pairs: interference of pairs; pairs that were not measured have none.
         slice_link: between slices of a device.
         device_link: between devices.
+        host_on_slices: whether the host starts programs on cores of the slices, as that of emulated
+            devices of a CPU does: a program takes so much longer.
     """
 
     modules: Mapping[str, ModuleTasks]
@@ -159,6 +161,7 @@ class SliceCosts(_Data):
     pairs: tuple[PairInterference, ...] = ()
     slice_link: HardwareLink
     device_link: HardwareLink
+    host_on_slices: bool = False
 
     def work(self, module: str, phase: Phase) -> TaskWork:
         """What a task of a module does.

@@ -164,4 +164,5 @@ def _join_parts(part: TimedPart, memory: TimedMemory, full_device: TimedPart) ->
         memory.bandwidth,
         slice_link=memory.link,
         device_link=memory.link,
+        host_on_slices=True,
     )

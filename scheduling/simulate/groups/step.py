@@ -111,12 +111,14 @@ class _QueuedTask(NamedTuple):
         started: second in which the host has started its program.
         needs: by task whose results it needs, the seconds until they are there.
         ends: tasks whose results are there at its end.
+        added: seconds that the host takes of the group's cores.
     """
 
     task: RunningTask
     started: float = 0.0
     needs: Mapping[Task, float] = {}
     ends: ProgramTasks = ()
+    added: float = 0.0
 
 
 _Orders = Sequence[deque[_QueuedTask]]
@@ -137,13 +139,24 @@ class _StepPrograms:
         for row in self.schedule.ticks:
             for number, program in enumerate(row):
                 tasks = [task for each in program for task in self._parts_of(number, each)]
+                needs = self._arrivals(number, program)
+                starting = self._host_seconds(tasks, needs)
+                added = starting if self.costs.slices.host_on_slices else 0.0
                 for task in tasks:
-                    needs = self._arrivals(number, program) if task is tasks[0] else {}
-                    ends = program if task is tasks[-1] else ()
-                    orders[number].append(_QueuedTask(task, host, needs, ends))
-                if tasks and not self.plan.is_single:
-                    host += max(map(self.costs.slices.host_seconds, tasks))
+                    first, last = task is tasks[0], task is tasks[-1]
+                    ends = program if last else ()
+                    queued = _QueuedTask(task, host, needs, ends, added)
+                    orders[number].append(queued if first else _QueuedTask(task, host, ends=ends))
+                host += starting
         return orders
+
+    def _host_seconds(self, tasks: Sequence[RunningTask], needs: Mapping[Task, float]) -> float:
+        """Seconds in which the host starts a program, and the copies of what it needs."""
+        if self.plan.is_single or not tasks:
+            return 0.0
+        slices = self.costs.slices
+        copies = sum(1 for seconds in needs.values() if seconds > 0)
+        return max(map(slices.host_seconds, tasks)) + copies * slices.slice_link.latency
 
     def _parts_of(self, number: int, task: Task) -> list[RunningTask]:
         """What runs one after the other: modules beside the backbone before it, and after it."""
@@ -266,9 +279,8 @@ class _TaskLoop:
             for other in self.plan.neighbours[number]
             if other != number and other in self.running
         ]
-        return self.costs.seconds(
-            self.plan.groups[number], self.running[number].queued.task, concurrent
-        )
+        queued = self.running[number].queued
+        return queued.added + self.costs.seconds(self.plan.groups[number], queued.task, concurrent)
 
     def _end_task(self, number: int) -> TaskRun:
         each = self.running.pop(number)
