@@ -288,6 +288,11 @@ class ModelConfig(Section):
         return {bucket: name for name, encoder in others for bucket in encoder.buckets or (name,)}
 
     @property
+    def merged_buckets(self) -> tuple[str, ...]:
+        """Buckets whose outputs are merged into the backbone's rows."""
+        return tuple(name for name, module in self.buckets.items() if module in self.graph.merged)
+
+    @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
         """`remat` of the buckets whose encoder has one of its own."""
         by_bucket = {bucket: self.encoder(bucket).remat for bucket in self.buckets}

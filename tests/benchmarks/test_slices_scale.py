@@ -47,7 +47,8 @@ def test_losses_over_a_step_have_no_mixture(monkeypatch: pytest.MonkeyPatch) -> 
     config = load_config(slices_scale.CONFIGS / "towers.yaml", planned=False)
     (row,) = slices_scale.bench_slices_scale(config)
     assert row["mixture"] is None
-    assert row["plan"] == "decoder + image: devices 0 to 7"
+    assert row["wins"] == "slices"
+    assert row["plan"] == "decoder: 10% of devices 0 to 7; image: 90% of devices 0 to 7"
 
 
 def test_what_gains_next_to_nothing_does_not_win() -> None:

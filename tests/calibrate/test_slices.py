@@ -158,7 +158,7 @@ def test_a_pair_takes_as_much_longer_as_than_just_before(monkeypatch: pytest.Mon
     monkeypatch.setattr(part, "_time_again", lambda program, seconds: 2 * seconds)
     runs = [RunTimes(float(n), n + 3.0, 0.1) for n in range(4)]
     monkeypatch.setattr(part, "_run_together", lambda programs, alone: [runs, runs])
-    assert part._time_together([None, None], [1.0, 2.0]) == [1.5, 1.5]  # type: ignore[list-item]
+    assert part._slow_down([None, None], [1.0, 2.0]) == [1.5, 0.75]  # type: ignore[list-item]
 
 
 @pytest.mark.slow

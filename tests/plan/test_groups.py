@@ -92,9 +92,19 @@ def test_small_modules_get_a_half_each(tmp_path: Path) -> None:
     assert [group["memory_bytes"] > 0 for group in result["groups"]] == [True, True]
 
 
+def test_groups_keep_what_one_program_computes_twice(tmp_path: Path) -> None:
+    """Two microbatches before a contrastive loss; a plan of groups says so by no key."""
+    file, keys = tmp_path / "plan.yaml", ["train.gradient_caching=true"]
+    result = plan_of(load_config(TOWERS, keys, planned=False), measured(1.0), file)
+    assert result["kind"] == "slices"
+    assert result["predicted_seconds"] < 0.8 * result["serial_seconds"]
+    assert load_config(file).train.gradient_caching is None
+
+
 def test_large_modules_run_one_at_a_time(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
-    result = plan_of(towers(), measured(1.0), file)
+    kept = load_config(TOWERS, ["train.gradient_caching=false"], planned=False)
+    result = plan_of(kept, measured(1.0), file)
     assert result["kind"] == "one group"
     assert result["predicted_seconds"] == result["serial_seconds"]
     assert groups_in(file) == {}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from multiprocessing.synchronize import Barrier
+from statistics import median
 from typing import Any
 
 import jax
@@ -45,6 +46,8 @@ from sharding.plan import DeviceNumbers
 #: Rounds in which tasks are timed alone, runs of a task in a round, of which the first counts only
 #: if there is no other, and seconds after which a round ends early.
 ROUNDS, REPETITIONS, ROUND_SECONDS = 4, 6, 3.0
+#: Rounds in which pairs are timed, of whose factors the median counts; one if a task is this long.
+PAIR_ROUNDS, LONG_SECONDS = 3, 0.1
 #: Runs of a task just before a pair; runs of the longer one of two side by side, and the most of
 #: the other; seconds after which there are fewer runs.
 BEFORE_REPETITIONS, PAIR_REPETITIONS, MOST_PAIR_RUNS, RUN_SECONDS = 5, 8, 100, 0.5
@@ -211,19 +214,25 @@ class _CompiledTasks:
     def time_pairs(self, part: TimedPart) -> list[TimedTask]:
         """Forwards and backwards side by side, of every two modules and of a module with itself.
 
-        What a task takes longer then, than just before and alone, its least seconds are multiplied
-        by.
+        The least seconds of a task are multiplied by how much longer it takes than just before.
 
         Args:
             part: the least times of the tasks alone.
         """
         alone = {t.task: t.seconds for t in part.times if t.task.phase in MICROBATCH_PHASES}
-        times = list[TimedTask]()
-        for pair in combinations(alone, 2):
-            if _makes_pair(*pair):
+        pairs = [pair for pair in combinations(alone, 2) if _makes_pair(*pair)]
+        longest = max(alone.values(), default=0.0)
+        rounds = PAIR_ROUNDS if longest < LONG_SECONDS else 1
+        factors: dict[tuple[RunningTask, ...], list[list[float]]] = {pair: [] for pair in pairs}
+        for _ in range(rounds):
+            for pair, of_pair in factors.items():
                 programs = [self.programs[each.rows][each[:2]] for each in pair]
-                seconds = _time_together(programs, [alone[task] for task in pair])
-                times += map(TimedTask, pair, seconds, pair[::-1])
+                of_pair.append(_slow_down(programs, [alone[task] for task in pair]))
+        times = list[TimedTask]()
+        for pair, of_pair in factors.items():
+            middle = map(median, zip(*of_pair, strict=True))
+            seconds = [alone[task] * each for task, each in zip(pair, middle, strict=True)]
+            times += map(TimedTask, pair, seconds, pair[::-1])
         return times
 
     @property
@@ -264,21 +273,20 @@ def _time_alone(
     }
 
 
-def _time_together(programs: Sequence[SliceProgram], alone: Sequence[float]) -> list[float]:
-    """Seconds of tasks while all of them run, each again and again by a thread of its own.
+def _slow_down(programs: Sequence[SliceProgram], alone: Sequence[float]) -> list[float]:
+    """How much longer tasks take while all of them run, than each just before.
 
     Args:
-        programs: the tasks, on different devices.
-        alone: least seconds of each alone, which are multiplied by how much longer it takes beside
-            the others than just before.
+        programs: the tasks, on different devices, each of which a thread runs again and again.
+        alone: about the seconds of each alone.
     """
     before = [_time_again(*each) for each in zip(programs, alone, strict=True)]
     runs = _run_together(programs, alone)
     begin, end = max(of_task[0].begin for of_task in runs), min(of_task[-1].end for of_task in runs)
     together = [[run for run in each if begin <= run.begin and run.end <= end] for each in runs]
     return [
-        least * lower_quartile([run.seconds for run in some or each]) / just_before
-        for least, just_before, some, each in zip(alone, before, together, runs, strict=True)
+        lower_quartile([run.seconds for run in some or each]) / just_before
+        for just_before, some, each in zip(before, together, runs, strict=True)
     ]
 
 

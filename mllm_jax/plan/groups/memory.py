@@ -96,11 +96,12 @@ def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSc
     backbone, groups = config.model.backbone, config.parallel.groups
     numbers = {name: n for n, group in enumerate(groups.values()) for name in group.modules}
     others = [name for name in config.model.buckets if numbers[name] != numbers[backbone]]
-    modules = [PlacedModule(backbone, numbers[backbone])]
+    modules, waits = [PlacedModule(backbone, numbers[backbone])], config.waits_for_step
     for name in others:
         trains = workload.has_backward(name) or name not in workload.frozen_connectors
-        modules.append(PlacedModule(name, numbers[name], (backbone,), trains))
-    return make_module_schedule(modules, config.train.accumulate, waits=config.waits_for_step)
+        read = not waits or name in config.model.merged_buckets
+        modules.append(PlacedModule(name, numbers[name], (backbone,) if read else (), trains))
+    return make_module_schedule(modules, config.train.accumulate, waits=waits)
 
 
 def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:

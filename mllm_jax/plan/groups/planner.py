@@ -98,14 +98,15 @@ class GroupPlanner:
     @cached_property
     def _estimate(self) -> SliceEstimate:
         here = self.config.parallel.platform if self.measured else self.hardware.platform
-        config = on_platform(self.config, here)
+        config, waits = on_platform(self.config, here), self.config.waits_for_step
         return SliceEstimate(
             traced_workload(config, [(1, False)]),
             self.hardware,
             config.train.accumulate,
             config.model.remat,
-            waits=config.waits_for_step,
+            waits=waits,
             gradient_caching=config.train.caches_gradients,
+            unread={*config.model.buckets} - {*config.model.merged_buckets} if waits else (),
             quotas=self._slice_quotas,
         )
 

@@ -10,7 +10,7 @@ others leave it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from scheduling.costs.estimate import ModuleTiming
@@ -44,6 +44,7 @@ class SliceEstimate:
         microbatches: number of microbatches of the step.
         remat: values that backwards compute again.
         waits, gradient_caching: as of `ModuleGraph`.
+        unread: modules whose outputs only losses of the step read.
         quotas: quotas of slices below 1.
     """
 
@@ -53,6 +54,7 @@ class SliceEstimate:
     remat: Remat = "layer"
     waits: bool = False
     gradient_caching: bool = False
+    unread: Collection[str] = ()
     quotas: tuple[float, ...] = ()
 
     @property
@@ -69,7 +71,7 @@ class SliceEstimate:
 
     @property
     def graph(self) -> ModuleGraph:
-        """The modules, whose outputs all go to the devices of the backbone."""
+        """The modules, whose outputs go to the devices of the backbone."""
         by_module: dict[str, list[str]] = {}
         for bucket, module in self.workload.buckets.items():
             by_module.setdefault(module, []).append(bucket)
@@ -100,7 +102,7 @@ class SliceEstimate:
         ends = 4 * timing.activation_bytes * timing.profile.input_activations
         return GraphModule(
             name,
-            () if name == backbone else (backbone,),
+            () if name == backbone or name in self.unread else (backbone,),
             _has_backward(self.workload, name),
             gradient_bytes=trained,
             state_bytes=timing.stored_bytes + trained + WIDE * timing.moment_elements,

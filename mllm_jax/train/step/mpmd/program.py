@@ -126,7 +126,7 @@ class MpmdProgram(StepProgram):
 
     def _place(self, bucket: str, backbone: str) -> PlacedModule:
         module = self.model.buckets[bucket]
-        waits = self.waits and module not in self.model.graph.merged
+        waits = self.waits and bucket not in self.model.merged_buckets
         trains = bool(jax.tree.leaves(self.trained_shardings.get(module)))
         return PlacedModule(bucket, self.group_of(bucket), () if waits else (backbone,), trains)
 
