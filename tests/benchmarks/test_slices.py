@@ -42,7 +42,8 @@ def test_every_graph_has_every_size(model: str) -> None:
         positions = {name: config.data.budgets[name] for name in ("tokens", *config.model.buckets)}
         frames = {"audio": 2 * tokens} if "audio" in positions else {}
         assert positions == dict.fromkeys(positions, tokens) | frames
-        assert (config.data.rows, config.train.accumulate, config.parallel.groups) == (2, 4, {})
+        assert (config.data.rows * config.train.accumulate, config.parallel.groups) == (8, {})
+        assert not config.gradient_caching or not config.waits_for_step
 
 
 def test_modules_have_halves_in_every_way() -> None:
