@@ -77,8 +77,8 @@ def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Tra
             wanted, or `folder` cannot be written.
     """
     plan = configure_step(config).pipeline
-    if config.parallel.groups:
-        names = ", ".join(config.parallel.groups)
+    if config.parallel.separate_groups:
+        names = ", ".join(config.parallel.separate_groups)
         raise RunError(
             f"parallel.groups: {names} have no pipeline to draw; valid: parallel.groups={{}}, or "
             "simulate, which tells the order of their tasks"

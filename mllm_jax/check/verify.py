@@ -34,6 +34,7 @@ from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.models.short_form import sections_of_modules
+from mllm_jax.models.streams import NO_STREAMS
 from mllm_jax.train.step.batch_placement import (
     gather_to_host,
     local_rows,
@@ -144,6 +145,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         "exchanges": configure_step(config).exchanges,
         "overlap": overlap_of(config),
         "gradient_caching": config.gradient_caching,
+        "streams": config.parallel.module_streams(model.backbone),
     }
 
     def distribute_rows(batches: Sequence[Any]) -> Sequence[Any]:
@@ -154,7 +156,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     distributed = distribute_rows(microbatches)
     got = (
         make_grouped_gradient_function(small, distributed)
-        if small.parallel.groups
+        if small.parallel.separate_groups
         else make_gradient_function(model, plans, distributed, pipeline, frozen, **how)
     )
     expected = make_gradient_function(model, single, microbatches, frozen=frozen)
@@ -239,6 +241,7 @@ def make_gradient_function(
     overlap: Overlap = NO_OVERLAP,
     *,
     gradient_caching: bool = True,
+    streams: Mapping[str, int] = NO_STREAMS,
 ) -> GradientFunction:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
     single_device = plans[model.backbone].devices == 1
@@ -247,6 +250,7 @@ def make_gradient_function(
         "exchanges": exchanges,
         "overlap": overlap,
         "gradient_caching": gradient_caching,
+        "streams": streams,
     }
     step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
     programs: list[Any] = []

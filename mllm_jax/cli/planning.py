@@ -40,7 +40,7 @@ def check_simulation(request: CommandRequest) -> None:
     args = request.args
     if args.even:
         raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
-    if request.config.parallel.groups and (args.slow or args.vary):
+    if request.config.parallel.separate_groups and (args.slow or args.vary):
         reason = "--slow and --vary are of one program, and parallel.groups has one for each"
         raise ConfigError("simulate", [f"{reason} group; valid: without them"])
 
@@ -65,7 +65,7 @@ def simulate_configured(
     """Simulate the configured step; of one program with a timeline in `folder`."""
     from mllm_jax.plan.simulate import simulate_config
 
-    if config.parallel.groups:
+    if config.parallel.separate_groups:
         from mllm_jax.plan.groups.simulate import simulate_configured_groups
 
         return simulate_configured_groups(config, hardware)

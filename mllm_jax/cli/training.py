@@ -36,7 +36,7 @@ def prepare_training(request: CommandRequest) -> None:
 
 def training_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `train.trainer.train`; groups that do not fit in memory are refused."""
-    if request.config.parallel.groups:
+    if request.config.parallel.separate_groups:
         from mllm_jax.plan.groups.memory import check_groups_here
 
         check_groups_here(request.config, request.devices)

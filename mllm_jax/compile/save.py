@@ -51,7 +51,7 @@ def save_step(
         RunError: the folder cannot be written.
     """
     begin = time.perf_counter()
-    if config.parallel.groups:
+    if config.parallel.separate_groups:
         return _save_group_programs(config, folder, notify)
     step = build_train_step(config)
     notify("tracing and lowering the step")

@@ -212,14 +212,6 @@ class RunConfig(Section):
 Asked = Literal["flags", "gather", "scatter", "tensor"]
 
 
-def _refuse_streams(quota: object) -> object:
-    """Refuse modules that share a GPU without quotas, on streams of one program."""
-    if quota == "none":
-        reason = "modules of one program do not run on streams of a GPU"
-        raise ValueError(f"{reason}; valid: above 0 and below 1, or null for whole devices")
-    return quota
-
-
 class DeviceGroupConfig(Section):
     """Modules that have devices, or slices of devices, of their own.
 
@@ -227,17 +219,23 @@ class DeviceGroupConfig(Section):
         modules: names of the modules, or of the buckets of an encoder, which share these devices,
             one at a time.
         devices: first and last device of the group, e.g. `[4, 7]`; null: all devices.
-        quota: part of each of these devices that is the group's slice of it, e.g. 0.5; null: the
-            group has the devices for itself. A slice of a GPU is a process under MPS, see
-            docs/how-to/mps.md.
+        quota: part of each of these devices that is the group's slice of it, above 0 and below 1;
+            null: the group has the devices for itself. A slice of a GPU is a process under MPS, see
+            docs/how-to/mps.md. `none`, of all groups: they share all devices without quotas, as
+            functions of one program that are marked for streams of a GPU.
         memory: part of each GPU's memory that the process of the slice has; null: as much as
             `quota`.
     """
 
     modules: tuple[str, ...] = Field(min_length=1)
     devices: tuple[int, int] | None = None
-    quota: Annotated[float | None, BeforeValidator(_refuse_streams)] = Field(None, gt=0, lt=1)
+    quota: Annotated[float, Field(gt=0, lt=1)] | Literal["none"] | None = None
     memory: float | None = Field(None, gt=0, lt=1)
+
+    @property
+    def share(self) -> float | None:
+        """The quota of a slice; None if the group has none."""
+        return None if self.quota == "none" else self.quota
 
 
 class ParallelConfig(Section):
@@ -299,9 +297,23 @@ class ParallelConfig(Section):
         return dict([*self.plans.items()][1:])
 
     @property
+    def separate_groups(self) -> dict[str, DeviceGroupConfig]:
+        """Groups that have devices or slices, and with them programs, of their own."""
+        return {name: group for name, group in self.groups.items() if group.quota != "none"}
+
+    def module_streams(self, backbone: str) -> dict[str, int]:
+        """Streams of modules, or buckets, in groups without quotas but that of `backbone`.
+
+        The groups of other modules have the numbers from 1 on, in their order.
+        """
+        streamed = [group.modules for group in self.groups.values() if group.quota == "none"]
+        others = [modules for modules in streamed if backbone not in modules]
+        return {name: number for number, names in enumerate(others, 1) for name in names}
+
+    @property
     def slices(self) -> int:
         """Slices of every device, each of which JAX takes for a device: one without quotas."""
-        return max(1, sum(group.quota is not None for group in self.groups.values()))
+        return max(1, sum(group.share is not None for group in self.groups.values()))
 
     @property
     def jax_devices(self) -> int:
@@ -310,26 +322,28 @@ class ParallelConfig(Section):
 
     @property
     def module_devices(self) -> dict[str, DeviceNumbers]:
-        """Numbers of the devices of every module, or bucket, that is in a group.
+        """Numbers of the devices of every module, or bucket, that has a group's devices.
 
         All devices have a first slice before any has a second one: of two devices the second slices
         have the numbers 2 and 3.
         """
         numbers: dict[str, DeviceNumbers] = {}
         slices = iter(range(self.slices))
-        for group in self.groups.values():
+        for group in self.separate_groups.values():
             first, last = group.devices or (0, self.devices - 1)
-            offset = 0 if group.quota is None else next(slices)
+            offset = 0 if group.share is None else next(slices)
             devices = tuple(offset * self.devices + device for device in range(first, last + 1))
             numbers |= dict.fromkeys(group.modules, devices)
         return numbers
 
     def group_place(self, name: str) -> str:
-        """Where a group is: `devices 0 to 3`, or `50% of device 0`."""
+        """Where a group is: `devices 0 to 3`, `50% of device 0`, or `streams of device 0`."""
         group = self.groups[name]
         first, last = group.devices or (0, self.devices - 1)
         where = f"device {first}" if first == last else f"devices {first} to {last}"
-        return where if group.quota is None else f"{group.quota:.0%} of {where}"
+        if group.quota == "none":
+            return f"streams of {where}"
+        return where if group.share is None else f"{group.share:.0%} of {where}"
 
     @property
     def group_lines(self) -> list[str]:

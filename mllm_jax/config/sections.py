@@ -260,7 +260,8 @@ class TrainConfig(Section):
         gradient_caching: whether forwards before a loss that waits for all microbatches, as a
             contrastive one does, run twice, so that what backwards need is kept of one microbatch
             at a time; false: it is kept of all, and no forward runs twice. null: true with several
-            microbatches and without `parallel.groups`, whose programs always keep it.
+            microbatches and without `parallel.groups` of devices or slices, whose programs always
+            keep it.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -401,7 +402,7 @@ class ExperimentConfig(Section):
     @property
     def gradient_caching(self) -> bool:
         """Whether forwards before a loss that waits for all microbatches run twice."""
-        return not self.parallel.groups and self.train.caches_gradients
+        return not self.parallel.separate_groups and self.train.caches_gradients
 
     @property
     def measures_retrieval(self) -> bool:

@@ -22,6 +22,7 @@ from mllm_jax.models.merge import merge_outputs
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module_rows import ModuleRows, NextTokenTargets
 from mllm_jax.models.objectives.samples import Choice, select_samples
+from mllm_jax.models.streams import NO_STREAMS, run_on_stream
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import DEFAULT_EXCHANGE, DEFAULT_EXCHANGES, Exchanges
@@ -48,6 +49,7 @@ class Model:
         views: views of all buckets, under which outputs are merged.
         frozen: parameters without gradients.
         exchanges: the exchanges of buckets, `DEFAULT_EXCHANGE` if not named.
+        streams: by bucket, the stream of a GPU for which its calls are marked, if any.
 
     Attributes:
         graph: the modules, and where their outputs go.
@@ -63,8 +65,10 @@ class Model:
         views: Views,
         frozen: FrozenParameters = NOTHING_FROZEN,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
+        streams: Mapping[str, int] = NO_STREAMS,
     ) -> None:
         self.config, self.graph, self._exchanges = config, config.graph, exchanges
+        self._streams = streams
         backbone = config.backbone
         self.backbone = modules.ShardedModule(config, backbone, views[backbone], frozen)
         self.others = {
@@ -143,21 +147,24 @@ class Model:
         return sum(merged[1:], merged[0]) if merged else None, samples
 
     def encode_bucket(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
-        """The outputs of a bucket, `[rows, outputs / shards, width]`.
+        """The outputs of a bucket, `[rows, outputs / shards, width]`, on the stream that it has.
 
         Without inputs nothing is computed: of a module with several buckets a row, of others all
         rows of this rank.
         """
         module = self.others[bucket]
 
-        def encode(rows: ModuleRows) -> jax.Array:
-            with jax.named_scope(f"encode_{bucket}"):
-                return module.forward(params[module.name], rows)[0]
+        def run(params: Any, rows: ModuleRows) -> jax.Array:
+            def encode(rows: ModuleRows) -> jax.Array:
+                with jax.named_scope(f"encode_{bucket}"):
+                    return module.forward(params, rows)[0]
 
-        def fill_row(rows: ModuleRows) -> jax.Array:
-            return _value_or_zeros(module.has_inputs(rows), lambda: encode(rows))
+            def fill_row(rows: ModuleRows) -> jax.Array:
+                return _value_or_zeros(module.has_inputs(rows), lambda: encode(rows))
 
-        return fill_row(rows) if bucket == module.name else _map_single_rows(fill_row, rows)
+            return fill_row(rows) if bucket == module.name else _map_single_rows(fill_row, rows)
+
+        return run_on_stream(run, self._streams.get(bucket))(params[module.name], rows)
 
     def forward(
         self,

@@ -57,7 +57,7 @@ class Experiment:
             ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be built.
         """
-        build = build_grouped_step if config.parallel.groups else build_train_step
+        build = build_grouped_step if config.parallel.separate_groups else build_train_step
         step = build(config)
         processor = configured_processor(config)
         return cls(config, step.program.grid, processor, step)
@@ -70,13 +70,13 @@ class Experiment:
             PlanError: modules have devices of their own.
         """
         if not isinstance(self.step, TrainStep):
-            raise separate_programs_error(self.config.parallel.groups)
+            raise separate_programs_error(self.config.parallel.separate_groups)
         return self.step
 
     @cached_property
     def forward_step(self) -> Step:
         """The step whose shardings serve forward passes: no pipeline, its stages as fsdp."""
-        if self.config.parallel.groups or isinstance(self.step.program, PlainProgram):
+        if self.config.parallel.separate_groups or isinstance(self.step.program, PlainProgram):
             return self.step
         plans = without_stages(self.config.parallel.plans)
         return build_step_on_devices_of(self.joint_step, self.config.model, plans)

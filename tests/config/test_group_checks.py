@@ -18,6 +18,7 @@ RANGES = {
     "text": {"modules": ["decoder"], "devices": [0, 1]},
     "media": {"modules": ["vision", "audio"], "devices": [3, 3]},
 }
+STREAMS = {name: {**group, "quota": "none"} for name, group in HALVES.items()}
 MEDIA = HALVES["media"]
 MEDIA_QUARTER = {**MEDIA, "quota": 0.25}
 BUCKETS = {
@@ -49,6 +50,13 @@ def test_ranges_of_devices_are_numbered_as_they_are() -> None:
     section = config(**parallel(RANGES, devices=4, decoder={"data": 2})).parallel
     assert section.jax_devices == 4
     assert section.module_devices == {"decoder": (0, 1), "vision": (3,), "audio": (3,)}
+
+
+def test_modules_without_quotas_share_the_devices_of_one_program() -> None:
+    section = config(**parallel(STREAMS, devices=2, decoder={"data": 2}, encoders=TWO)).parallel
+    assert (section.jax_devices, section.module_devices, section.separate_groups) == (2, {}, {})
+    assert section.module_streams("decoder") == {"vision": 1, "audio": 1}
+    assert section.group_lines[0] == "group text: decoder on streams of devices 0 to 1"
 
 
 def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
@@ -97,7 +105,34 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
         ),
         (
             parallel(changed(HALVES, "text", quota="none"), platform="gpu"),
-            ['groups.text.quota: "none" is refused: modules of one program do not run on streams'],
+            ["text with quota none beside media of other", "valid: quota none for each group, or"],
+        ),
+        (
+            parallel(STREAMS, platform="tpu"),
+            ["quota none is refused, as streams are of GPUs; valid: devices of its own for each"],
+        ),
+        (
+            parallel(changed(STREAMS, "text", devices=[0, 0])),
+            ["a group has devices and quota none, by which all groups share", "devices null"],
+        ),
+        (
+            parallel({"all": {"modules": ["decoder", "vision", "audio"], "quota": "none"}}),
+            ["all with quota none is the only group", "valid: two groups or more, or no groups"],
+        ),
+        (
+            parallel(changed(STREAMS, "text", memory=0.5), platform="gpu"),
+            ["groups.text.memory: 0.5 has no effect, as text has no slice of a GPU; valid: null"],
+        ),
+        (
+            parallel(changed(HALVES, "text", quota="all"), platform="gpu"),
+            ["parallel.groups.text.quota", "none"],
+        ),
+        (
+            {
+                **parallel(STREAMS, devices=2, decoder={"stage": 2}, encoders=TWO),
+                "train__accumulate": 2,
+            },
+            ["decoder.stage: 2 is refused, as modules in groups have no stages; valid: 1"],
         ),
         (
             parallel(changed(HALVES, "text", memory=0.75), platform="gpu"),

@@ -71,12 +71,10 @@ def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Keys that need one program for all modules have their values of no effect."""
-    for name, plan in config.parallel.plans.items():
-        if plan.stage > 1:
-            key = f"{config.plan_key(name)}.stage"
-            reason = f"{plan.stage} is refused, as modules in groups have no stages"
-            yield ConfigProblem(key, reason, partial(_only, key, 1))
+    """Keys of other steps have their values of no effect."""
+    yield from _check_stages(config)
+    if not config.parallel.separate_groups:
+        return
     needed = {
         "train.check_every": (config.train.check_every, None),
         "run.trace_step": (config.run.trace_step, None),
@@ -89,6 +87,14 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         key = "train.gradient_caching"
         reason = "true is refused, as programs of groups keep what backwards need"
         yield ConfigProblem(key, reason, partial(_only, key, None))
+
+
+def _check_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    for name, plan in config.parallel.plans.items():
+        if plan.stage > 1:
+            key = f"{config.plan_key(name)}.stage"
+            reason = f"{plan.stage} is refused, as modules in groups have no stages"
+            yield ConfigProblem(key, reason, partial(_only, key, 1))
 
 
 def _only(key: str, value: object) -> list[Candidates]:

@@ -186,7 +186,7 @@ def _check_device_counts(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every plan multiplies to the device count."""
     devices, plans = config.parallel.devices, present_plans(config)
     counts = {plan.devices for plan in plans.values()}
-    groups = config.parallel.groups
+    groups = config.parallel.separate_groups
     if len(plans) > 1 and len(counts) == 1 and counts != {devices} and not groups:
         key, covered = "parallel.devices", counts.pop()
         reason = f"{devices}, but all plans cover {_count_devices(covered)}"
@@ -260,7 +260,7 @@ def _check_shared_plans(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The buckets of an encoder shard its parameters equally, in evaluation too."""
     plans, buckets = covering_plans(config), config.model.buckets
     shared = len(set(buckets.values())) < len(buckets)
-    if config.model.backbone not in plans or not shared or config.parallel.groups:
+    if config.model.backbone not in plans or not shared or config.parallel.separate_groups:
         return
     unstaged = without_stages(plans)
     for name in (bucket for bucket in buckets if bucket in plans):

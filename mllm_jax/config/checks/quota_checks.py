@@ -17,8 +17,11 @@ EPSILON = 1e-6
 def check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Quotas are of all groups, sum to one, and are such that the platform has."""
     groups = config.parallel.groups
-    quotas = {name: group.quota for name, group in groups.items() if group.quota is not None}
+    quotas = {name: group.share for name, group in groups.items() if group.share is not None}
     yield from _check_memory_keys(config)
+    if len(config.parallel.separate_groups) < len(groups):
+        yield from _check_streams(config)
+        return
     if not quotas:
         return
     without = [name for name in groups if name not in quotas]
@@ -41,6 +44,24 @@ def check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         yield from _check_equal(quotas)
 
 
+def _check_streams(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Groups that share devices without quotas are all groups, and share all devices."""
+    groups, others = config.parallel.groups, config.parallel.separate_groups
+    shared = ", ".join(name for name in groups if name not in others)
+    if config.parallel.platform == "tpu":
+        reason = "quota none is refused, as streams are of GPUs; valid: devices of its own for each"
+        yield ConfigProblem(GROUPS, f"{reason} group, or no groups")
+    elif others:
+        reason = f"{shared} with quota none beside {', '.join(others)} of other devices or quotas"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: quota none for each group, or for none")
+    elif any(group.devices is not None for group in groups.values()):
+        reason = "a group has devices and quota none, by which all groups share all devices"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: devices null")
+    elif len(groups) == 1:
+        reason = f"{shared} with quota none is the only group, and runs beside no other one"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: two groups or more, or no groups")
+
+
 def _check_percents(quotas: Mapping[str, float]) -> Iterator[ConfigProblem]:
     """Quotas of GPUs are whole percents, as MPS has no others."""
     for name, quota in quotas.items():
@@ -53,7 +74,7 @@ def _check_percents(quotas: Mapping[str, float]) -> Iterator[ConfigProblem]:
 
 def _check_memory(groups: Mapping[str, DeviceGroupConfig]) -> Iterator[ConfigProblem]:
     """Slices of a GPU have room in its memory."""
-    shares = {name: group.memory or group.quota or 0.0 for name, group in groups.items()}
+    shares = {name: group.memory or group.share or 0.0 for name, group in groups.items()}
     total = sum(shares.values())
     if total > 1 + EPSILON:
         listed = ", ".join(f"{name} {share:g}" for name, share in shares.items())
@@ -64,7 +85,7 @@ def _check_memory(groups: Mapping[str, DeviceGroupConfig]) -> Iterator[ConfigPro
 def _check_memory_keys(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Shares of memory are of slices of GPUs."""
     for name, group in config.parallel.groups.items():
-        if group.memory is None or (config.parallel.platform == "gpu" and group.quota):
+        if group.memory is None or (config.parallel.platform == "gpu" and group.share):
             continue
         reason = f"{group.memory:g} has no effect, as {name} has no slice of a GPU"
         yield ConfigProblem(f"{GROUPS}.{name}.memory", f"{reason}; valid: null")

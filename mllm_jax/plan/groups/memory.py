@@ -110,9 +110,9 @@ def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:
     Processes of slices of a GPU have parts that are set; slices of other devices share all of it.
     """
     group = config.parallel.groups[name]
-    if group.quota is None or hardware.platform != "gpu":
+    if group.share is None or hardware.platform != "gpu":
         return device_room(hardware)[0]
-    return hardware.room_within(GPU_SHARE * (group.memory or group.quota))
+    return hardware.room_within(GPU_SHARE * (group.memory or group.share))
 
 
 def with_memory_shares(config: ExperimentConfig, hardware: Hardware) -> ExperimentConfig:

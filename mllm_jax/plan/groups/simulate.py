@@ -115,7 +115,7 @@ def configured_plan(config: ExperimentConfig) -> GroupPlan | None:
         PlannedGroup(
             group.modules,
             group.devices or (0, parallel.devices - 1),
-            group.quota or 1.0,
+            group.share or 1.0,
             shards=max(plans[name].fsdp for name in group.modules),
         )
         for group in parallel.groups.values()

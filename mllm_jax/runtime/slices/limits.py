@@ -36,11 +36,11 @@ class SliceLimits:
     @classmethod
     def from_config(cls, parallel: ParallelConfig) -> SliceLimits | None:
         """The limits of a configuration; None for one without slices of GPUs."""
-        groups = {name: group for name, group in parallel.groups.items() if group.quota}
+        groups = {name: group for name, group in parallel.groups.items() if group.share}
         if parallel.platform != "gpu" or not groups:
             return None
-        quotas = tuple(group.quota or 0.0 for group in groups.values())
-        memory = tuple(group.memory or group.quota or 0.0 for group in groups.values())
+        quotas = tuple(group.share or 0.0 for group in groups.values())
+        memory = tuple(group.memory or group.share or 0.0 for group in groups.values())
         return cls(tuple(groups), quotas, memory)
 
     @property

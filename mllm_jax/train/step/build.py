@@ -19,6 +19,7 @@ from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.streams import NO_STREAMS
 from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
 from mllm_jax.train.step.gradient_program import GradientProgram
 from mllm_jax.train.step.pipeline import PipelineProgram
@@ -66,6 +67,7 @@ def build_step(
     overlap: Overlap = NO_OVERLAP,
     reduce_dtype: ReduceDtype = "float32",
     gradient_caching: bool = True,
+    streams: Mapping[str, int] = NO_STREAMS,
 ) -> TrainStep:
     """A step from its parts.
 
@@ -79,14 +81,20 @@ def build_step(
         exchanges: by bucket, the exchange of its outputs.
         overlap: collectives that are overlapped with compute.
         reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
-        gradient_caching: as of `PlainProgram`.
+        gradient_caching, streams: as of `PlainProgram`.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
     grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.kinds, reduce_dtype)
     program = build_gradient_program(
-        model, grid, pipeline, frozen, exchanges, gradient_caching=gradient_caching
+        model,
+        grid,
+        pipeline,
+        frozen,
+        exchanges,
+        gradient_caching=gradient_caching,
+        streams=streams,
     )
     mesh = _build_mesh(grid, devices)
     if train is None:
@@ -121,10 +129,12 @@ def build_gradient_program(
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     *,
     gradient_caching: bool = True,
+    streams: Mapping[str, int] = NO_STREAMS,
 ) -> GradientProgram:
     """The gradient program on `grid`; arguments are those of `build_step`."""
     if pipeline is None:
-        return PlainProgram(model, grid, frozen, exchanges, gradient_caching=gradient_caching)
+        parts = model, grid, frozen, exchanges
+        return PlainProgram(*parts, gradient_caching=gradient_caching, streams=streams)
     return PipelineProgram(model, grid, frozen, pipeline, exchanges)
 
 
@@ -151,8 +161,8 @@ def separate_programs_error(groups: Iterable[str]) -> PlanError:
 def _build_configured_step(
     config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None
 ) -> TrainStep:
-    if config.parallel.groups:
-        raise separate_programs_error(config.parallel.groups)
+    if config.parallel.separate_groups:
+        raise separate_programs_error(config.parallel.separate_groups)
     frozen, configured = FrozenParameters.from_parts(config.frozen), configure_step(config)
     parts = config.model, config.parallel.plans, configured.pipeline, frozen
     return build_step(
@@ -163,6 +173,7 @@ def _build_configured_step(
         overlap=overlap_of(config),
         reduce_dtype=config.parallel.reduce_dtype,
         gradient_caching=config.gradient_caching,
+        streams=config.parallel.module_streams(config.model.backbone),
     )
 
 

@@ -28,6 +28,7 @@ from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model import Model
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module_rows import ModuleRows
+from mllm_jax.models.streams import NO_STREAMS
 from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.routes import Pair, route_specs
@@ -190,6 +191,7 @@ class StepProgram:
         frozen: parameters without gradients.
         stack: how the decoder's layers are grouped; None if they are stacked as in the model.
         exchanges: by bucket, the exchange of its outputs.
+        streams: as of `Model`.
 
     Attributes:
         form: how parameters are stored.
@@ -202,9 +204,10 @@ class StepProgram:
         frozen: FrozenParameters,
         stack: StageLayers | None = None,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
+        streams: Mapping[str, int] = NO_STREAMS,
     ) -> None:
         self.model, self.grid, self.frozen = model, grid, frozen
-        self.exchanges = exchanges
+        self.exchanges, self.streams = exchanges, streams
         self.form = ParameterLayout(model, grid, stack)
 
     def __str__(self) -> str:
@@ -235,7 +238,7 @@ class StepProgram:
     @cached_property
     def sharded_model(self) -> Model:
         """The model's modules under these views."""
-        return Model(self.model, self.views, self.frozen, self.exchanges)
+        return Model(self.model, self.views, self.frozen, self.exchanges, self.streams)
 
     @property
     def schedule(self) -> Schedule | None:

@@ -22,6 +22,7 @@ from jax import lax
 
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.streams import NO_STREAMS
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from sharding.collectives import psum, vary
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
@@ -33,7 +34,7 @@ class PlainProgram(GradientProgram):
     """The program of a decoder without stages.
 
     Args:
-        model, grid, frozen, exchanges: as of `StepProgram`.
+        model, grid, frozen, exchanges, streams: as of `StepProgram`.
         gradient_caching: whether forwards before losses of a step run twice.
     """
 
@@ -45,8 +46,9 @@ class PlainProgram(GradientProgram):
         exchanges: Exchanges = DEFAULT_EXCHANGES,
         *,
         gradient_caching: bool = True,
+        streams: Mapping[str, int] = NO_STREAMS,
     ) -> None:
-        super().__init__(model, grid, frozen, exchanges=exchanges)
+        super().__init__(model, grid, frozen, exchanges=exchanges, streams=streams)
         self.gradient_caching = gradient_caching
 
     def accumulate_gradients(
