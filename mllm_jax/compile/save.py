@@ -15,6 +15,7 @@ from mllm_jax.train.experiment import STEP_PROGRAM
 from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.step.mpmd.build import build_grouped_step
 from mllm_jax.train.step.mpmd.compile import SavedPrograms, use_store
+from sharding.plan import PlanError
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,15 @@ def save_step(
 def _save_group_programs(
     config: ExperimentConfig, folder: Path, notify: Callable[[str], None]
 ) -> SavedStep:
-    """Compile the programs of all groups."""
+    """Compile the programs of all groups.
+
+    Raises:
+        PlanError: the backbone has stages.
+    """
     begin, step, programs = time.perf_counter(), build_grouped_step(config), SavedPrograms(folder)
+    if step.program.stages > 1:
+        reason = f"{config.stage_key}: {step.program.stages} is refused, as programs of stages in"
+        raise PlanError(f"{reason} a group are not compiled ahead", f"choose {config.stage_key}=1")
     notify("tracing, lowering and compiling the programs of every group")
     with use_store(programs):
         step.update(step.abstract_state, training_batch(config, step))

@@ -19,6 +19,11 @@ RANGES = {
     "media": {"modules": ["vision", "audio"], "devices": [3, 3]},
 }
 STREAMS = {name: {**group, "quota": "none"} for name, group in HALVES.items()}
+STAGES = {
+    "text": {"modules": ["decoder", "audio"], "devices": [0, 1]},
+    "media": {"modules": ["vision"], "devices": [3, 3]},
+}
+PAIR = {"vision": {}, "audio": {"data": 2}}
 MEDIA = HALVES["media"]
 MEDIA_QUARTER = {**MEDIA, "quota": 0.25}
 BUCKETS = {
@@ -132,7 +137,7 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
                 **parallel(STREAMS, devices=2, decoder={"stage": 2}, encoders=TWO),
                 "train__accumulate": 2,
             },
-            ["decoder.stage: 2 is refused, as modules in groups have no stages; valid: 1"],
+            ["decoder.stage: 2 is refused, as modules in groups with quota none have no stages"],
         ),
         (
             parallel(changed(HALVES, "text", memory=0.75), platform="gpu"),
@@ -181,8 +186,20 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             ],
         ),
         (
-            parallel(RANGES, devices=4, decoder={"stage": 2}),
-            ["parallel.decoder.stage: 2 is refused, as modules in groups have no stages"],
+            parallel(RANGES, devices=4, encoders={"vision": {"stage": 2}, "audio": {}}),
+            ["vision.stage: 2 is refused, as in groups decoder alone has stages"],
+        ),
+        (
+            parallel(STAGES, devices=4, decoder={"stage": 2}, encoders=PAIR),
+            ["parallel.decoder.stage: 2 is refused, as stages in a group have no place for audio"],
+        ),
+        (
+            parallel(RANGES, devices=4, decoder={"stage": 2}) | {"schedule__kind": "gpipe"},
+            ["schedule.kind: gpipe is refused, as stages in a group run 1f1b with one chunk each"],
+        ),
+        (
+            parallel(RANGES, devices=4, decoder={"stage": 2}) | {"evaluate__enabled": True},
+            ["evaluate.enabled: true is refused, as stages in a group measure no held-out samples"],
         ),
         (
             parallel(RANGES, devices=4, decoder={"data": 4}),

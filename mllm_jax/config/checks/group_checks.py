@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemChoice
+from mllm_jax.config.checks.group_stage_checks import check_group_stages
+from mllm_jax.config.checks.problems import ConfigProblem, choose_only
 from mllm_jax.config.checks.quota_checks import GROUPS, check_quotas
 from mllm_jax.config.sections import ExperimentConfig
 
@@ -72,9 +73,10 @@ def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Keys of other steps have their values of no effect."""
-    yield from _check_stages(config)
     if not config.parallel.separate_groups:
+        yield from _check_streams(config)
         return
+    yield from check_group_stages(config)
     needed = {
         "train.check_every": (config.train.check_every, None),
         "run.trace_step": (config.run.trace_step, None),
@@ -82,20 +84,17 @@ def _check_features(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     for key, (value, valid) in needed.items():
         if value is not None:
             reason = f"{value} is refused, as modules in groups have no program in common"
-            yield ConfigProblem(key, reason, partial(_only, key, valid))
+            yield ConfigProblem(key, reason, partial(choose_only, key, valid))
     if config.train.gradient_caching:
         key = "train.gradient_caching"
         reason = "true is refused, as programs of groups keep what backwards need"
-        yield ConfigProblem(key, reason, partial(_only, key, None))
+        yield ConfigProblem(key, reason, partial(choose_only, key, None))
 
 
-def _check_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+def _check_streams(config: ExperimentConfig) -> Iterator[ConfigProblem]:
+    """Modules on streams of a device have no stages."""
     for name, plan in config.parallel.plans.items():
         if plan.stage > 1:
             key = f"{config.plan_key(name)}.stage"
-            reason = f"{plan.stage} is refused, as modules in groups have no stages"
-            yield ConfigProblem(key, reason, partial(_only, key, 1))
-
-
-def _only(key: str, value: object) -> list[Candidates]:
-    return [[ProblemChoice.of_key(key, value)]]
+            reason = f"{plan.stage} is refused, as modules in groups with quota none have no stages"
+            yield ConfigProblem(key, reason, partial(choose_only, key, 1))

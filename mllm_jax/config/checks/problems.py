@@ -313,3 +313,8 @@ def _format_value(value: Any) -> str:
     if value is LEFT_OUT:
         return "left out"
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def choose_only(key: str, value: object) -> list[Candidates]:
+    """The one value of a key that is valid."""
+    return [[ProblemChoice.of_key(key, value)]]

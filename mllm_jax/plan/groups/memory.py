@@ -24,7 +24,7 @@ from scheduling.costs.hardware import GPU_SHARE, Hardware
 from scheduling.costs.memory import StepMemory, group_memory
 from scheduling.costs.workload import Workload
 from scheduling.schedules.modules.make import make_module_schedule
-from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
+from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule, place_stages
 
 GROUPS = "parallel.groups"
 
@@ -68,10 +68,11 @@ def predict_group_memory(config: ExperimentConfig, hardware: Hardware) -> list[G
     workload = traced_workload(settled, splits)
     groups = config.parallel.groups
     schedule = schedule_of_groups(config, workload)
+    columns = _group_columns(config)
     in_flight = {
-        name: count
-        for group, count in zip(groups.values(), schedule.in_flight, strict=True)
-        for name in group.modules
+        name: schedule.in_flight[columns[group]]
+        for group in groups
+        for name in groups[group].modules
     }
     return [
         GroupMemory(
@@ -86,7 +87,7 @@ def predict_group_memory(config: ExperimentConfig, hardware: Hardware) -> list[G
 
 
 def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSchedule:
-    """The schedule of a step; a column is a group, in the order of the configuration.
+    """The schedule of a step; a column is a group, in the order of the configuration, or a stage.
 
     Modules beside the backbone are part of its tasks.
 
@@ -94,14 +95,27 @@ def schedule_of_groups(config: ExperimentConfig, workload: Workload) -> ModuleSc
         workload: work of the configuration, which says what has gradients.
     """
     backbone, groups = config.model.backbone, config.parallel.groups
-    numbers = {name: n for n, group in enumerate(groups.values()) for name in group.modules}
+    columns = _group_columns(config)
+    numbers = {name: columns[n] for n, group in groups.items() for name in group.modules}
     others = [name for name in config.model.buckets if numbers[name] != numbers[backbone]]
-    modules, waits = [PlacedModule(backbone, numbers[backbone])], config.waits_for_step
+    stages, waits = config.parallel.backbone_plan.stage, config.waits_for_step
+    modules = [*place_stages(backbone, stages, numbers[backbone])]
+    first = modules[-1].name
     for name in others:
         trains = workload.has_backward(name) or name not in workload.frozen_connectors
         read = not waits or name in config.model.merged_buckets
-        modules.append(PlacedModule(name, numbers[name], (backbone,) if read else (), trains))
+        modules.append(PlacedModule(name, numbers[name], (first,) if read else (), trains))
     return make_module_schedule(modules, config.train.accumulate, waits=waits)
+
+
+def _group_columns(config: ExperimentConfig) -> dict[str, int]:
+    """By group, its column, or that of its first stage."""
+    columns, column = dict[str, int](), 0
+    for name, group in config.parallel.groups.items():
+        columns[name] = column
+        has_stages = config.model.backbone in group.modules
+        column += config.parallel.backbone_plan.stage if has_stages else 1
+    return columns
 
 
 def _room_of(config: ExperimentConfig, hardware: Hardware, name: str) -> float:

@@ -49,6 +49,25 @@ class PlacedModule:
     has_backward: bool = True
 
 
+def place_stages(name: str, stages: int, group: int) -> tuple[PlacedModule, ...]:
+    """The stages of a module, the last first, each in a column of its own.
+
+    Args:
+        name: name of the module; stage s of several is called `name.s`.
+        stages: number of stages.
+        group: column of the first stage.
+
+    >>> [f"{stage.name} in {stage.group}" for stage in place_stages("decoder", 2, group=0)]
+    ['decoder.1 in 1', 'decoder.0 in 0']
+    """
+    names = [f"{name}.{stage}" for stage in range(stages)] if stages > 1 else [name]
+    placed = (
+        PlacedModule(name, group + stage, tuple(names[stage + 1 : stage + 2]))
+        for stage, name in enumerate(names)
+    )
+    return tuple(placed)[::-1]
+
+
 @dataclass(frozen=True)
 class ModuleSchedule:
     """The schedule of one step of modules on groups of devices.

@@ -116,8 +116,7 @@ class BackboneTasks:
         self._program, self._mesh, self._sums = program, mesh, sums
         self._model = program.sharded_model
         self.layout = NamedSharding(mesh, positions_spec(program.grid.backbone))
-        params = {name: program.form.specs[name] for name in program.modules_of(0)}
-        trained, constant = program.frozen.partition(params)
+        trained, constant = program.frozen.partition(sums.parameter_specs)
         specs = program.batch_layout.specs(batch)
         rows = {name: specs.rows[name] for name in program.local}
         self._specs = BackboneArguments(trained, constant, program.head_specs, rows, specs.routes)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import jax
 import optax
 
+from mllm_jax.config.checks.group_stage_checks import find_stage_problems
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
@@ -69,15 +71,12 @@ def build_mpmd_step(
         exchanges: by bucket, the exchange of its outputs.
 
     Raises:
-        PlanError: the plans do not fit the devices, or have stages.
+        PlanError: the plans do not fit the devices, or have stages that are refused.
     """
-    for name, plan in plans.items():
-        if plan.stage > 1:
-            reason = f"{name}: {plan} is refused, as modules with devices of their own have"
-            raise PlanError(f"{reason} no stages", f"choose {plan.without_stages}")
+    stack = _divide_layers(model, plans, numbers)
     groups = group_modules(plans, numbers)
     grids = [GroupGrid(group, _build_grid(model, group)) for group in groups]
-    program = MpmdProgram(model, grids, frozen, exchanges)
+    program = MpmdProgram(model, grids, frozen, exchanges, stack)
     present = jax.devices() if devices is None else devices
     meshes = [
         make_mesh(each.grid, [present[number] for number in each.group.devices]) for each in grids
@@ -89,6 +88,32 @@ def build_mpmd_step(
     return MpmdStep(
         program, meshes, optimizers, skips=train.guard.skip > 0, rate=learning_rate(train)
     )
+
+
+def _divide_layers(
+    model: ModelConfig, plans: Mapping[str, ParallelPlan], numbers: Mapping[str, DeviceNumbers]
+) -> StageLayers | None:
+    """The layers of each stage of the backbone; None without stages.
+
+    Raises:
+        PlanError: modules have stages, but not as groups can run them.
+    """
+    backbone, settings = model.backbone, model.backbone_config
+    stages = plans[backbone].stage
+    for name, plan in plans.items():
+        if name != backbone and plan.stage > 1:
+            reason = f"{name}: {plan} is refused, as in groups {backbone} alone has stages"
+            raise PlanError(reason, f"choose {plan.without_stages}")
+    if stages == 1:
+        return None
+    beside = [n for n in plans if n != backbone and numbers[n] == numbers[backbone]]
+    problems = [*find_stage_problems(model, stages, beside)]
+    if jax.process_count() > 1:
+        problems.append(f"are of one process, and there are {jax.process_count()}")
+    if problems:
+        reason = f"{backbone}: {plans[backbone]} is refused, as stages in a group {problems[0]}"
+        raise PlanError(reason, f"choose {plans[backbone].without_stages}")
+    return StageLayers(settings.layers, stages, 1, settings.period)
 
 
 def _build_grid(model: ModelConfig, group: DeviceGroup) -> JointGrid:

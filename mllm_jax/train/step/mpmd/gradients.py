@@ -50,7 +50,7 @@ class StepGradients(NamedTuple):
     summed: dict[str, SummedGradients]
 
 
-class _StepParameters(NamedTuple):
+class StepParameters(NamedTuple):
     """Parameters by the programs that read them.
 
     Attributes:
@@ -84,12 +84,7 @@ class MpmdGradients:
     ) -> None:
         self.program, self.sums, name = program, sums, program.model.backbone
         count = len(batch.rows[name].inputs)
-        of_backbone = program, meshes[0], batch, sums[name]
-        self._start_run: Callable[[_StepParameters, Batch], _StepRun] = (
-            partial(_WaitingRun, self, WaitingBackbone(*of_backbone))
-            if program.waits
-            else partial(_FusedRun, self, FusedBackbone(*of_backbone))
-        )
+        self._start_run = self.prepare_runs(meshes[0], batch)
         self.encoders = {
             bucket: EncoderTasks(
                 program,
@@ -111,6 +106,18 @@ class MpmdGradients:
         ]
         self._parameters: TreeChange | None = None
 
+    def prepare_runs(self, mesh: Mesh, batch: Batch) -> Callable[[StepParameters, Batch], StepRun]:
+        """What begins a step.
+
+        Args:
+            mesh: mesh of the backbone's group.
+            batch: the batch, or its shapes.
+        """
+        of_backbone = self.program, mesh, batch, self.sums[self.program.model.backbone]
+        if self.program.waits:
+            return partial(_WaitingRun, self, WaitingBackbone(*of_backbone))
+        return partial(_FusedRun, self, FusedBackbone(*of_backbone))
+
     def __call__(self, params: Any, batch: Batch) -> StepGradients:
         """Loss and gradients of a batch."""
         if self._parameters is None:
@@ -130,7 +137,7 @@ class MpmdGradients:
         last = {self.sums_of(t.module): t for _, _, t in self.schedule if t.kind is B}
         return frozenset(last.values())
 
-    def _split_parameters(self, params: Any) -> _StepParameters:
+    def _split_parameters(self, params: Any) -> StepParameters:
         program = self.program
         trained, constant = program.frozen.partition(params)
 
@@ -141,10 +148,10 @@ class MpmdGradients:
         modules = {program.model.buckets[bucket] for bucket in program.remote}
         heads = program.pick_heads(params)
         remote = {module: select([module]) for module in modules}
-        return _StepParameters(*select(program.modules_of(0)), heads, remote)
+        return StepParameters(*select(program.modules_of(0)), heads, remote)
 
 
-class _StepRun(ABC):
+class StepRun(ABC):
     """One step: what its tasks have left for others.
 
     Args:
@@ -158,7 +165,7 @@ class _StepRun(ABC):
         self,
         tasks: MpmdGradients,
         backbone: BackboneTasks,
-        params: _StepParameters,
+        params: StepParameters,
         batch: Batch,
     ) -> None:
         self._tasks, self._params, self._batch = tasks, params, batch
@@ -183,7 +190,7 @@ class _StepRun(ABC):
     def start(self, fused: FusedTask) -> None:
         """Start the program of what runs as one."""
         task = fused[0]
-        if task.module == self._program.model.backbone:
+        if task.module not in self._encoders:
             self.start_backbone(fused)
         elif task.kind is F:
             self._encode(task)
@@ -226,10 +233,15 @@ class _StepRun(ABC):
         else:
             self._totals[name], _ = encoder.backward(saved, gradients, total)
 
-    def _send_back(
+    def send_back(
         self, gradients: Mapping[tuple[str, int], jax.Array], heads: Params | None = None
     ) -> None:
-        """Send gradients of outputs, and of heads, to the devices of the encoders."""
+        """Send gradients of outputs, and of heads, to the devices of the encoders.
+
+        Args:
+            gradients: by bucket and microbatch.
+            heads: with the last gradients, those of heads.
+        """
         needed = {key: x for key, x in gradients.items() if self._has_backward(key[0])}
         layouts = {key: self._encoders[key[0]].layout for key in needed}
         sums = self._tasks.sums if heads is not None else {}
@@ -245,14 +257,14 @@ class _StepRun(ABC):
         return self._tasks.sums_of(bucket) in self._tasks.sums
 
 
-class _FusedRun(_StepRun):
+class _FusedRun(StepRun):
     """A step whose losses are those of microbatches."""
 
     def __init__(
         self,
         tasks: MpmdGradients,
         backbone: FusedBackbone,
-        params: _StepParameters,
+        params: StepParameters,
         batch: Batch,
     ) -> None:
         super().__init__(tasks, backbone, params, batch)
@@ -270,17 +282,17 @@ class _FusedRun(_StepRun):
             heads = self._losses.heads
         else:
             self._totals[name], self._losses, gradients = self._backbone.run(*arguments)
-        self._send_back({(bucket, number): x for bucket, x in gradients.items()}, heads)
+        self.send_back({(bucket, number): x for bucket, x in gradients.items()}, heads)
 
 
-class _WaitingRun(_StepRun):
+class _WaitingRun(StepRun):
     """A step whose losses wait for all forwards."""
 
     def __init__(
         self,
         tasks: MpmdGradients,
         backbone: WaitingBackbone,
-        params: _StepParameters,
+        params: StepParameters,
         batch: Batch,
     ) -> None:
         super().__init__(tasks, backbone, params, batch)
@@ -321,7 +333,7 @@ class _WaitingRun(_StepRun):
             for number, each in zip(numbers, gradients.others, strict=True)
             for bucket, x in each.items()
         }
-        self._send_back(by_others, self._losses.heads)
+        self.send_back(by_others, self._losses.heads)
 
     def _differentiate(self, task: Task) -> None:
         """Gradients of the backbone on a microbatch, with what its forward has left."""
@@ -333,4 +345,4 @@ class _WaitingRun(_StepRun):
             self._summed[name], gradients = summed
         else:
             self._totals[name], gradients = self._backbone.backward(*arguments)
-        self._send_back({(bucket, number): x for bucket, x in gradients.items()})
+        self.send_back({(bucket, number): x for bucket, x in gradients.items()})

@@ -11,6 +11,7 @@ import jax
 from jax import lax
 from jax.sharding import PartitionSpec
 
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import HEAD
@@ -19,7 +20,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.train.step.gradient_program import StepProgram
 from scheduling.schedules.modules.make import make_module_schedule
-from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule
+from scheduling.schedules.modules.schedule import ModuleSchedule, PlacedModule, place_stages
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import JointGrid, MeshView, Views, join_grids
 from sharding.plan import DeviceGroup
@@ -61,6 +62,7 @@ class MpmdProgram(StepProgram):
         groups: all groups, the backbone's first.
         frozen: parameters without gradients.
         exchanges: by bucket, the exchange of its outputs.
+        stack: layers of the backbone's stages; None without stages.
     """
 
     def __init__(
@@ -69,9 +71,10 @@ class MpmdProgram(StepProgram):
         groups: Sequence[GroupGrid],
         frozen: FrozenParameters = NOTHING_FROZEN,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
+        stack: StageLayers | None = None,
     ) -> None:
         super().__init__(
-            model, join_grids([each.grid for each in groups]), frozen, exchanges=exchanges
+            model, join_grids([each.grid for each in groups]), frozen, stack, exchanges
         )
         self.groups = tuple(groups)
 
@@ -112,23 +115,36 @@ class MpmdProgram(StepProgram):
         return bool(self.sharded_model.step_objectives)
 
     def make_schedule(self, microbatches: int) -> ModuleSchedule:
-        """What every group runs, tick by tick; buckets beside the backbone are part of its tasks.
+        """What every stage of the backbone and every other group runs, tick by tick.
+
+        Buckets beside the backbone are part of its tasks.
 
         Args:
             microbatches: number of microbatches of the step.
         """
-        backbone = self.model.backbone
-        modules = [
-            PlacedModule(backbone, 0),
-            *(self._place(name, backbone) for name in self.remote),
-        ]
+        modules = [*self._placed_stages, *map(self._place, self.remote)]
         return make_module_schedule(modules, microbatches, waits=self.waits)
 
-    def _place(self, bucket: str, backbone: str) -> PlacedModule:
+    @property
+    def stages(self) -> int:
+        """Number of stages of the backbone."""
+        return self.grid.backbone.degree_of(self.grid.backbone.stage)
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """What the stages of the backbone are called in the schedule."""
+        return tuple(stage.name for stage in reversed(self._placed_stages))
+
+    @cached_property
+    def _placed_stages(self) -> tuple[PlacedModule, ...]:
+        return place_stages(self.model.backbone, self.stages, group=0)
+
+    def _place(self, bucket: str) -> PlacedModule:
         module = self.model.buckets[bucket]
-        waits = self.waits and bucket not in self.model.merged_buckets
+        merges, names = bucket in self.model.merged_buckets, self.stage_names
         trains = bool(jax.tree.leaves(self.trained_shardings.get(module)))
-        return PlacedModule(bucket, self.group_of(bucket), () if waits else (backbone,), trains)
+        targets = () if self.waits and not merges else (names[0 if merges else -1],)
+        return PlacedModule(bucket, self.stages - 1 + self.group_of(bucket), targets, trains)
 
     @cached_property
     def views(self) -> Views:

@@ -30,12 +30,14 @@ from mllm_jax.train.step.mpmd.forward import RemoteForward
 from mllm_jax.train.step.mpmd.gradients import MpmdGradients, StepGradients
 from mllm_jax.train.step.mpmd.program import MpmdProgram
 from mllm_jax.train.step.mpmd.spread import shardings_of, spread_shapes
+from mllm_jax.train.step.mpmd.stages.run import StagedGradients
 from mllm_jax.train.step.mpmd.state import GroupStates, ModuleTrees
 from mllm_jax.train.step.mpmd.sums import GradientSums
 from mllm_jax.train.step.mpmd.transfer import share_arrays, transfer_arrays
 from mllm_jax.train.step.mpmd.update import GroupUpdate, UpdateScalars
 from mllm_jax.train.step.step import State, Step
 from sharding.mesh import named_shardings
+from sharding.plan import PlanError
 
 
 class MpmdStep(Step):
@@ -74,8 +76,13 @@ class MpmdStep(Step):
         """Sums of the backbone's group, and of every module beside that trains."""
         program = self.program
         names = dict.fromkeys(program.model.buckets[bucket] for bucket in program.remote)
-        remote = {name: GradientSums(program, [name], self.mesh_of(name)) for name in names}
-        first = GradientSums(program, program.modules_of(0), self.meshes[0])
+        shardings = program.form.shardings
+        remote = {
+            name: GradientSums(program, {name: shardings[name]}, self.mesh_of(name))
+            for name in names
+        }
+        of_first = {name: shardings[name] for name in program.modules_of(0)}
+        first = GradientSums(program, of_first, self.meshes[0])
         return {program.model.backbone: first} | {n: s for n, s in remote.items() if s.nothing}
 
     def mesh_of(self, name: str) -> Mesh:
@@ -130,7 +137,15 @@ class MpmdStep(Step):
         return self.program.modules_of(0)
 
     def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
-        """See `Step.forward_inputs`."""
+        """See `Step.forward_inputs`.
+
+        Raises:
+            PlanError: the backbone has stages.
+        """
+        if self.program.stages > 1:
+            stages = f"{self.program.stages} stages in a group"
+            reason = f"held-out samples are refused, as the backbone has {stages}"
+            raise PlanError(reason, "choose evaluate.enabled false, or stage 1 for the backbone")
         return self._remote_forward(params, batch)
 
     def jit_on(
@@ -194,7 +209,8 @@ class MpmdStep(Step):
         leaves, tree = jax.tree.flatten(batch)
         shapes = tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
         if shapes not in self._gradients:
-            self._gradients[shapes] = MpmdGradients(self.program, self.meshes, batch, self._sums)
+            make = StagedGradients if self.program.stages > 1 else MpmdGradients
+            self._gradients[shapes] = make(self.program, self.meshes, batch, self._sums)
         return self._gradients[shapes](params, batch)
 
     def _send_to_groups(

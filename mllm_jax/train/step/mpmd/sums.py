@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -72,7 +72,7 @@ class GradientSums:
 
     Args:
         program: what all groups have in common.
-        modules: names of the modules.
+        shardings: `ParameterSharding` of their parameters, by module.
         mesh: mesh of their group.
 
     Attributes:
@@ -81,15 +81,15 @@ class GradientSums:
         stacked: layout of a total.
     """
 
-    def __init__(self, program: MpmdProgram, modules: Sequence[str], mesh: Mesh) -> None:
+    def __init__(self, program: MpmdProgram, shardings: Mapping[str, Any], mesh: Mesh) -> None:
         self._program, self._mesh = program, mesh
-        self._layout = {name: program.form.shardings[name] for name in modules}
+        self._layout = dict(shardings)
         self._trained, _ = program.frozen.partition(self._layout)
         leaves = jax.tree_util.tree_leaves_with_path(self._trained)
         self.parts = tuple(dict.fromkeys(part_of_leaf(p) for p, _ in leaves if not is_load(p)))
         self.nothing: Total = (None,) * len(leaves)
         self.stacked = PartitionSpec(tuple(mesh.axis_names))
-        self._has_backbone = program.model.backbone in modules
+        self._has_backbone = program.model.backbone in shardings
         self._layers = program.model.backbone_config.expert_layers if self._has_backbone else 0
 
     @cached_property
@@ -100,7 +100,7 @@ class GradientSums:
     @cached_property
     def other_specs(self) -> Any:
         """Layouts of `OtherSums`."""
-        specs = self._gradient_specs
+        specs = self.gradient_specs
         heads: Params = {
             name: {block: specs[name][block] for block in blocks if block in specs[name]}
             for name, blocks in self._program.head_specs.items()
@@ -114,10 +114,16 @@ class GradientSums:
         """Layouts of `SummedGradients`."""
         loads: Any = _SCALAR if self._layers else None
         signals: Any = _SCALAR
-        return SummedGradients(self._gradient_specs, signals, loads)
+        return SummedGradients(self.gradient_specs, signals, loads)
+
+    @property
+    def parameter_specs(self) -> Any:
+        """Layouts of all parameters of these modules."""
+        return jax.tree.map(lambda leaf: leaf.spec, self._layout)
 
     @cached_property
-    def _gradient_specs(self) -> Any:
+    def gradient_specs(self) -> Any:
+        """Layouts of their gradients."""
         return jax.tree.map(lambda leaf: leaf.spec, self._trained)
 
     def pick_heads(self, by_heads: Params) -> Params:
@@ -130,10 +136,17 @@ class GradientSums:
 
     def sum_total(self, total: Total, others: OtherSums) -> SummedGradients:
         """The sums of a step, inside a program of the group."""
+        return self.finish(self.sum_replicas(total), others)
+
+    def sum_replicas(self, total: Total) -> Any:
+        """The sums of a total over the replicas of each parameter."""
         with jax.named_scope("sum_over_replicas"):
-            summed: Any = jax.tree.map(
+            return jax.tree.map(
                 lambda leaf, x: psum(x[0], leaf.replicated), self._trained, self._unflatten(total)
             )
+
+    def finish(self, summed: Any, others: OtherSums) -> SummedGradients:
+        """Sums over replicas with all else that an update needs, inside a program of the group."""
         for name, blocks in others.heads.items():
             added = {
                 block: jax.tree.map(jnp.add, summed[name][block], of_head)

@@ -1,0 +1,1 @@
+"""Stages of the backbone on devices of their own, inside its group."""
