@@ -84,13 +84,15 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
 
 
 def undivided_without_stages(
-    plans: Mapping[str, ParallelPlan], requirements: Mapping[str, Iterable[PlanRequirement]]
+    plans: Mapping[str, ParallelPlan],
+    flat_plans: Mapping[str, ParallelPlan],
+    requirements: Mapping[str, Iterable[PlanRequirement]],
 ) -> Iterator[tuple[str, PlanRequirement, ParallelPlan]]:
     """Sizes that fsdp does not divide once the stages are part of it, with module and plan.
 
-    Evaluation runs without a pipeline.
+    Evaluation runs without a pipeline, under `flat_plans`.
     """
-    for name, plan in without_stages(plans).items():
+    for name, plan in flat_plans.items():
         for need in requirements[name] if plan != plans[name] else ():
             if need.axis == "fsdp" and not need.is_met(plan):
                 yield name, need, plan

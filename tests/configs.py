@@ -118,6 +118,17 @@ VISION_APART: dict[str, Any] = {
         "images": {"modules": ["vision"], "devices": [3, 3]},
     },
 }
+#: Stages need a layer each.
+STAGES_APART: dict[str, Any] = {
+    "devices": 4,
+    "decoder": {"stage": 2},
+    "encoders": {"vision": {}, "audio": {}},
+    "groups": {
+        "sounds": {"modules": ["audio"], "devices": [3, 3]},
+        "text": {"modules": ["decoder"], "devices": [0, 1]},
+        "images": {"modules": ["vision"], "devices": [2, 2]},
+    },
+}
 HALVED: dict[str, Any] = {
     "devices": 2,
     "decoder": {"fsdp": 2},

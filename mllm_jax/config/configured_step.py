@@ -97,13 +97,13 @@ class ConfiguredStep:
 
     @cached_property
     def pipeline(self) -> PipelinePlan | None:
-        """The checked plan of the pipeline, or None where the decoder has one stage.
+        """The checked plan of the pipeline; None with one stage, or in groups of modules.
 
         Raises:
             ScheduleError: layers, stages, chunks and microbatches do not fit together.
         """
         chosen_strategy = self.strategy
-        if chosen_strategy.backbone.stage == 1:
+        if chosen_strategy.backbone.stage == 1 or self.config.parallel.groups:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
         check_schedule(self.schedule)
@@ -135,12 +135,14 @@ def configure_step(config: ExperimentConfig, platform: str | None = None) -> Con
     """
     hardware = _planning_hardware(config)
     # A step without stages has no bubbles to place anything in.
-    placed = hardware if config.parallel.backbone_plan.stage > 1 else None
+    has_pipeline = config.parallel.backbone_plan.stage > 1 and not config.parallel.groups
+    placed = hardware if has_pipeline else None
     platform = platform or (placed.platform if placed else config.parallel.platform)
     work, chosen = build_workload(on_platform(config, platform)), build_strategy(config, platform)
     schedule = config.schedule
     further = schedule.pad_layers, schedule.independent_microbatches, config.train.check_schedules
-    key = repr((work, chosen, hardware, config.parallel.platform, further))
+    in_groups = bool(config.parallel.groups)
+    key = repr((work, chosen, hardware, config.parallel.platform, further, in_groups))
     if key not in _cache:
         times = seconds_on(placed) if placed else task_flops
         while len(_cache) >= KEPT:

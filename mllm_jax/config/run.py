@@ -20,6 +20,7 @@ from mllm_jax.layers.config.parts import Section
 from mllm_jax.models.short_form import BACKBONE, MODULES, in_form, sections_of_modules
 from sharding.grid import ReduceDtype
 from sharding.plan import DeviceNumbers, ParallelPlan
+from sharding.stages import without_stages
 
 #: An entry of `run.loggers`.
 Logger = Literal["wandb", "mlflow"]
@@ -295,6 +296,12 @@ class ParallelConfig(Section):
     def others(self) -> dict[str, ParallelPlan]:
         """The plans of all modules but the backbone, by name."""
         return dict([*self.plans.items()][1:])
+
+    def without_stages(self, plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]:
+        """These plans of modules without a pipeline: stages become part of fsdp."""
+        if self.groups:
+            return {name: plan.without_stages for name, plan in plans.items()}
+        return without_stages(plans)
 
     @property
     def separate_groups(self) -> dict[str, DeviceGroupConfig]:

@@ -19,14 +19,13 @@ from mllm_jax.train.step.build import (
     separate_programs_error,
     with_pipeline_plan,
 )
-from mllm_jax.train.step.mpmd.build import build_grouped_step
+from mllm_jax.train.step.mpmd.build import build_grouped_step, build_mpmd_step
 from mllm_jax.train.step.mpmd.compile import LoadedPrograms
 from mllm_jax.train.step.mpmd.step import MpmdStep
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import Step, TrainStep
 from scheduling.schedules.tasks import Observer
 from sharding.grid import JointGrid
-from sharding.stages import without_stages
 
 #: Name of the program that takes a step, for messages and for where it is stored.
 STEP_PROGRAM = "the train step"
@@ -76,9 +75,12 @@ class Experiment:
     @cached_property
     def forward_step(self) -> Step:
         """The step whose shardings serve forward passes: no pipeline, its stages as fsdp."""
-        if self.config.parallel.separate_groups or isinstance(self.step.program, PlainProgram):
+        parallel, program = self.config.parallel, self.step.program
+        if parallel.backbone_plan.stage == 1 or isinstance(program, PlainProgram):
             return self.step
-        plans = without_stages(self.config.parallel.plans)
+        plans = parallel.without_stages(parallel.plans)
+        if isinstance(self.step, MpmdStep):
+            return build_mpmd_step(program.model, plans, parallel.module_devices)
         return build_step_on_devices_of(self.joint_step, self.config.model, plans)
 
     @cached_property

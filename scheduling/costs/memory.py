@@ -97,17 +97,25 @@ def group_memory(
         names: the modules of the group.
         in_flight: by module, the most microbatches that wait for backwards at the same time.
     """
-    modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in names}
+    backbone = workload.backbone_name
+    # Other groups have no part in the work of the backbone's stages.
+    alone = replace(
+        strategy, plans={**strategy.plans, backbone: strategy.plans[backbone].without_stages}
+    )
+    timings = {
+        name: ModuleTiming(workload, strategy if name == backbone else alone, hardware, name)
+        for name in strategy.plans
+    }
+    modules = {name: timings[name] for name in names}
     saved = {n: in_flight[n] * _module_residual_bytes(module) for n, module in modules.items()}
     work = max(_layer_work(module) for module in modules.values())
-    backbone = workload.backbone_name
     if backbone in modules:
-        work += logit_bytes(modules[backbone])
-        others = {n: ModuleTiming(workload, strategy, hardware, n) for n in workload.sources}
+        work += logit_bytes(modules[backbone]) + _table_bytes(modules[backbone])
         # Outputs of other groups, and their gradients, split as the backbone's rows are.
-        for name in others.keys() - modules.keys():
-            parts = others[name].plan.devices / strategy.backbone.devices
-            saved[name] = 2 * in_flight[name] * parts * _merged_bytes(others[name])
+        stage_devices = strategy.backbone.devices / strategy.backbone.stage
+        for name in timings.keys() - modules.keys():
+            parts = timings[name].plan.devices / stage_devices
+            saved[name] = 2 * in_flight[name] * parts * _merged_bytes(timings[name])
     tasks = {
         "gradients": 2 * _trained_bytes(modules),
         "backbone": saved.pop(backbone, 0.0),
@@ -299,6 +307,16 @@ def logit_bytes(module: ModuleTiming) -> float:
     return 3 * WIDE * tokens * vocab_entries(module.profile, module.plan)
 
 
+def _table_bytes(module: ModuleTiming) -> float:
+    """Bytes of what a stage in a group gathers of the other stages' runs of the vocabulary.
+
+    A table's entries, and twice their gradients: of a microbatch, and summed.
+    """
+    plan, profile = module.plan, module.profile
+    others = (plan.stage - 1) * vocab_entries(profile, plan)
+    return 3 * WIDE * others * profile.width / plan.fsdp
+
+
 def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
     """Bytes without a pipeline: layer by layer, encoders first.
 
@@ -339,7 +357,7 @@ def _module_residual_bytes(module: ModuleTiming) -> float:
     if not module.has_backward:
         return 0.0
     ends = 4 * module.activation_bytes / module.plan.sequence * module.profile.input_activations
-    return residual_bytes(module, module.profile.layers) + ends
+    return residual_bytes(module, module.profile.layers / module.plan.stage) + ends
 
 
 def _pipeline_bytes(modules: Mapping[str, ModuleTiming], sizes: Sizes) -> dict[str, float]:

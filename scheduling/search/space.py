@@ -95,7 +95,9 @@ class Space:
             except PlanError as error:
                 raise ScheduleError(str(error)) from None
         if self.evaluates:
-            for name, *_ in undivided_without_stages(strategy.plans, self.requirements):
+            for name, *_ in undivided_without_stages(
+                strategy.plans, without_stages(strategy.plans), self.requirements
+            ):
                 raise ScheduleError(f"fsdp x stage does not divide the parameters of {name}")
 
 

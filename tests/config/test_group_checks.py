@@ -198,8 +198,8 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             ["schedule.kind: gpipe is refused, as stages in a group run 1f1b with one chunk each"],
         ),
         (
-            parallel(RANGES, devices=4, decoder={"stage": 2}) | {"evaluate__enabled": True},
-            ["evaluate.enabled: true is refused, as stages in a group measure no held-out samples"],
+            parallel(RANGES, devices=4, decoder={"stage": 2}) | {"train__check_schedules": True},
+            ["train.check_schedules: true has no effect, as stages are in a group; valid: false"],
         ),
         (
             parallel(RANGES, devices=4, decoder={"data": 4}),

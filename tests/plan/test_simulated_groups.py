@@ -25,7 +25,7 @@ from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.step.mpmd.build import build_grouped_step
 from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan, PlanError
-from tests.configs import HALVED, MEDIA_APART, VISION_APART, config
+from tests.configs import HALVED, MEDIA_APART, STAGES_APART, VISION_APART, config
 
 H100 = load_hardware("h100")
 HALVES_OF_GPUS = {**HALVED, "platform": "gpu"}
@@ -53,6 +53,20 @@ def test_a_device_holds_the_state_of_its_modules_alone(
         expected = group.memory.parameters + group.memory.optimizer
         for device in range(first, last + 1):
             assert held[device] == pytest.approx(expected, rel=1e-3), group.name
+
+
+def test_the_stages_of_a_group_have_a_column_each() -> None:
+    settings = config(parallel=STAGES_APART, model__decoder__layers=4, train__accumulate=4)
+    schedule = schedule_of_groups(settings, build_workload(on_platform(settings, "gpu")))
+    assert schedule.in_flight == (3, 2, 1, 3)
+    table = str(schedule).splitlines()
+    assert [row.split()[0] for row in table[1:]] == ["audio", "decoder.0", "decoder.1", "vision"]
+    memory = {group.name: group.memory for group in predict_group_memory(settings, H100)}
+    single = {**STAGES_APART, "decoder": {"fsdp": 2}}
+    changes = {"parallel": single, "model__decoder__layers": 4, "train__accumulate": 4}
+    flat = {group.name: group.memory for group in predict_group_memory(config(**changes), H100)}
+    assert memory["text"].backbone > flat["text"].backbone
+    assert memory["sounds"].sources == 1.5 * flat["sounds"].sources
 
 
 def test_microbatches_in_flight_are_those_of_the_step() -> None:

@@ -26,10 +26,6 @@ def check_group_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         reason = f"{stages} is refused, as stages in a group {reason}"
         yield ConfigProblem(config.stage_key, reason, partial(choose_only, config.stage_key, 1))
     yield from _check_schedule(config)
-    if config.evaluate.enabled:
-        key = "evaluate.enabled"
-        reason = "true is refused, as stages in a group measure no held-out samples"
-        yield ConfigProblem(key, reason, partial(choose_only, key, False))
 
 
 def _check_schedule(config: ExperimentConfig) -> Iterator[ConfigProblem]:

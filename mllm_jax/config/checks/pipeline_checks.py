@@ -28,6 +28,8 @@ def pipeline_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Checks of the section `schedule`, and of stages."""
     if config.parallel.backbone_plan.stage == 1:
         return [*_check_hardware(config), *_without_stages(config)]
+    if config.parallel.groups:
+        return [*_check_hardware(config), *_check_unused_checks(config, "stages are in a group")]
     layers = [
         *_check_layers(config),
         *_check_length(config),
@@ -81,9 +83,7 @@ def _without_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
             key = f"{config.plan_key(name)}.stage"
             reason = f"{plan.stage} needs a decoder with stages"
             yield ConfigProblem(key, reason, partial(_other_plans, config, name), 4)
-    if config.train.check_schedules:
-        reason = f"true has no effect, as {_one_stage(config)}"
-        yield _or_default("train.check_schedules", False, reason)
+    yield from _check_unused_checks(config, _one_stage(config))
     default = type(config.schedule)()
     for key, value in config.schedule:
         # `simulate` and `plan` take the hardware, with stages or without.
@@ -91,6 +91,12 @@ def _without_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         if key != "hardware" and not idle:
             reason = f"{value} has no effect, as {_one_stage(config)}"
             yield _or_default(f"schedule.{key}", getattr(default, key), reason)
+
+
+def _check_unused_checks(config: ExperimentConfig, cause: str) -> Iterator[ConfigProblem]:
+    if config.train.check_schedules:
+        reason = f"true has no effect, as {cause}"
+        yield _or_default("train.check_schedules", False, reason)
 
 
 def _is_one_chunk(config: ExperimentConfig, chunks: Mapping[str, int]) -> bool:

@@ -298,7 +298,9 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     requirements = {name: config.model.requirements(name) for name in plans}
     reasons = [
         f"{need.name} {need.size} of {name} over {plan.fsdp}"
-        for name, need, plan in undivided_without_stages(plans, requirements)
+        for name, need, plan in undivided_without_stages(
+            plans, config.parallel.without_stages(plans), requirements
+        )
     ]
     if reasons:
         reason = "true shards parameters over fsdp x stage, which does not divide "
@@ -432,7 +434,8 @@ def _row_shares(config: ExperimentConfig) -> dict[str, int]:
 
     A pipeline's stages are assigned full microbatches of an encoder.
     """
-    stages, backbone = config.parallel.backbone_plan.stage, config.model.backbone
+    backbone = config.model.backbone
+    stages = 1 if config.parallel.groups else config.parallel.backbone_plan.stage
     return {
         name: plan.batch if name == backbone else max(plan.batch * plan.stage // stages, 1)
         for name, plan in covering_plans(config).items()

@@ -252,14 +252,17 @@ class LossEvaluator:
 
     def convert_params(self, params: Any) -> Any:
         """Parameters of the train step laid out for forward passes."""
-        return params if self._step is self._trained else self._convert(params)
+        if self._step is self._trained:
+            return params
+        return params | self._convert({name: params[name] for name in self._step.local_modules})
 
     @cached_property
     def _convert(self) -> Callable[[Any], Any]:
-        form, trained = self._step.form, self._trained.form
+        """Of modules on the devices of the backbone; others have no stages."""
+        form, trained, specs = self._step.form, self._trained.form, self._step.forward_specs
         convert = jax.jit(
             lambda params: form.to_stored(trained.to_canonical(params)),
-            out_shardings=self._step.shardings(self._step.forward_specs),
+            out_shardings=self._step.shardings({n: specs[n] for n in self._step.local_modules}),
         )
         return synchronize_program("parameters for evaluation", convert)
 

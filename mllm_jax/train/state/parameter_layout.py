@@ -80,12 +80,12 @@ class ParameterLayout:
         return StoredNames.from_model(self.model)
 
     def to_stored(self, params: Any) -> Any:
-        """The model's parameters in this form, with zeros where it pads them."""
+        """The parameters of modules in this form, with zeros where it pads them."""
         grouped = self._on_layers(split_layers, params)
         return jax.tree.map(
             lambda leaf, sharding: fit_to_shape(leaf, sharding.padded_shape(leaf.shape)),
             grouped,
-            self.shardings,
+            {name: self.shardings[name] for name in grouped},
         )
 
     def to_canonical(self, params: Any) -> Any:

@@ -37,7 +37,6 @@ from mllm_jax.train.step.mpmd.transfer import share_arrays, transfer_arrays
 from mllm_jax.train.step.mpmd.update import GroupUpdate, UpdateScalars
 from mllm_jax.train.step.step import State, Step
 from sharding.mesh import named_shardings
-from sharding.plan import PlanError
 
 
 class MpmdStep(Step):
@@ -137,15 +136,7 @@ class MpmdStep(Step):
         return self.program.modules_of(0)
 
     def forward_inputs(self, params: Any, batch: Batch) -> tuple[Any, Batch]:
-        """See `Step.forward_inputs`.
-
-        Raises:
-            PlanError: the backbone has stages.
-        """
-        if self.program.stages > 1:
-            stages = f"{self.program.stages} stages in a group"
-            reason = f"held-out samples are refused, as the backbone has {stages}"
-            raise PlanError(reason, "choose evaluate.enabled false, or stage 1 for the backbone")
+        """See `Step.forward_inputs`; of a backbone without stages."""
         return self._remote_forward(params, batch)
 
     def jit_on(

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.module import init_parameters
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.experiment import Experiment
-from tests.configs import MEDIA_APART, VISION_APART
+from sharding.plan import ParallelPlan
+from tests.configs import MEDIA_APART, STAGES_APART, VISION_APART
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,40 @@ def test_held_out_samples_have_the_same_losses_and_answers(
     assert result == {name: x for name, x in expected[0].items() if name != "heldout_loss"}
     assert answers == expected[1]
     assert len({*map(tuple, answers)}) > 1, "all answers are equal, whatever the prompts are"
+
+
+@pytest.fixture(scope="module")
+def staged(small_config: Callable[..., ExperimentConfig]) -> Experiment:
+    return Experiment.build(small_config(parallel=STAGES_APART, model__decoder__layers=2))
+
+
+@pytest.fixture(scope="module")
+def staged_params(staged: Experiment) -> Any:
+    """Initial parameters on the host, as the model makes them."""
+    model = staged.config.model
+    return jax.tree.map(np.asarray, init_parameters(model, jax.random.key(0)))
+
+
+def test_stages_are_shards_of_held_out_samples(staged: Experiment, staged_params: Any) -> None:
+    """A forward pass has no stages: their devices share the rows and the parameters."""
+    evaluator = LossEvaluator(staged)
+    converted = evaluator.convert_params(placed(staged, staged_params))
+    step = staged.forward_step
+    expected = step.form.to_stored(staged_params)
+    target = step.abstract_state["params"]
+    for leaf, same, like in zip(*map(jax.tree.leaves, (converted, expected, target)), strict=True):
+        np.testing.assert_array_equal(np.asarray(leaf), np.asarray(same))
+        assert leaf.sharding.is_equivalent_to(like.sharding, leaf.ndim)
+    assert step.program.grid.plans["decoder"] == ParallelPlan(fsdp=2)
+
+
+@pytest.mark.slow
+def test_held_out_samples_are_measured_beside_stages(
+    small_config: Callable[..., ExperimentConfig], staged: Experiment, staged_params: Any
+) -> None:
+    one = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}
+    alone = Experiment.build(small_config(parallel=one, model__decoder__layers=2))
+    (got, answers), (expected, same) = (measured(each, staged_params) for each in (staged, alone))
+    assert got.pop("heldout_loss") == pytest.approx(expected.pop("heldout_loss"), rel=1e-5)
+    assert got == expected
+    assert answers == same
