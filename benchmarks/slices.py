@@ -272,7 +272,7 @@ class SliceBench(AbstractContextManager["SliceBench"]):
 
 def kind_of(config: ExperimentConfig) -> str:
     """The kind of process in which a configuration runs."""
-    count = config.parallel.devices * config.parallel.slices
+    count = config.parallel.jax_devices
     return next(kind for kind, devices in DEVICES.items() if devices == count)
 
 

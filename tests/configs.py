@@ -129,6 +129,17 @@ STAGES_APART: dict[str, Any] = {
         "images": {"modules": ["vision"], "devices": [2, 2]},
     },
 }
+#: A device for the decoder, and half of the other one for each encoder.
+ENCODERS_HALVED: dict[str, Any] = {
+    "devices": 2,
+    "decoder": {},
+    "encoders": {"vision": {}, "audio": {}},
+    "groups": {
+        "text": {"modules": ["decoder"], "devices": [0, 0]},
+        "images": {"modules": ["vision"], "devices": [1, 1], "quota": 0.5},
+        "sounds": {"modules": ["audio"], "devices": [1, 1], "quota": 0.5},
+    },
+}
 HALVED: dict[str, Any] = {
     "devices": 2,
     "decoder": {"fsdp": 2},

@@ -220,10 +220,11 @@ class DeviceGroupConfig(Section):
         modules: names of the modules, or of the buckets of an encoder, which share these devices,
             one at a time.
         devices: first and last device of the group, e.g. `[4, 7]`; null: all devices.
-        quota: part of each of these devices that is the group's slice of it, above 0 and below 1;
-            null: the group has the devices for itself. A slice of a GPU is a process under MPS, see
-            docs/how-to/mps.md. `none`, of all groups: they share all devices without quotas, as
-            functions of one program that are marked for streams of a GPU.
+        quota: part of each of these devices that is the group's slice of it, above 0 and below 1,
+            beside the slices of other groups with the same devices; null: the group has the devices
+            for itself. A slice of a GPU is a process under MPS, see docs/how-to/mps.md. `none`, of
+            all groups: they share all devices without quotas, as functions of one program that are
+            marked for streams of a GPU.
         memory: part of each GPU's memory that the process of the slice has; null: as much as
             `quota`.
     """
@@ -303,6 +304,10 @@ class ParallelConfig(Section):
             return {name: plan.without_stages for name, plan in plans.items()}
         return without_stages(plans)
 
+    def group_range(self, name: str) -> tuple[int, int]:
+        """First and last device of a group."""
+        return self.groups[name].devices or (0, self.devices - 1)
+
     @property
     def separate_groups(self) -> dict[str, DeviceGroupConfig]:
         """Groups that have devices or slices, and with them programs, of their own."""
@@ -318,35 +323,42 @@ class ParallelConfig(Section):
         return {name: number for number, names in enumerate(others, 1) for name in names}
 
     @property
-    def slices(self) -> int:
-        """Slices of every device, each of which JAX takes for a device: one without quotas."""
-        return max(1, sum(group.share is not None for group in self.groups.values()))
+    def sharing_groups(self) -> dict[tuple[int, int], dict[str, DeviceGroupConfig]]:
+        """Groups with a quota, by the first and last of the devices that they share."""
+        sharing: dict[tuple[int, int], dict[str, DeviceGroupConfig]] = {}
+        for name, group in self.groups.items():
+            if group.share is not None:
+                sharing.setdefault(self.group_range(name), {})[name] = group
+        return sharing
 
     @property
     def jax_devices(self) -> int:
         """Number of what JAX takes for devices: slices, or whole devices."""
-        return self.devices * self.slices
+        sharing = self.sharing_groups.items()
+        return self.devices + sum(
+            (last - first + 1) * (len(groups) - 1) for (first, last), groups in sharing
+        )
 
     @property
     def module_devices(self) -> dict[str, DeviceNumbers]:
         """Numbers of the devices of every module, or bucket, that has a group's devices.
 
-        All devices have a first slice before any has a second one: of two devices the second slices
-        have the numbers 2 and 3.
+        All devices have a first slice, or are whole, before any has a second one: of two devices
+        the second slices have the numbers 2 and 3.
         """
-        numbers: dict[str, DeviceNumbers] = {}
-        slices = iter(range(self.slices))
-        for group in self.separate_groups.values():
-            first, last = group.devices or (0, self.devices - 1)
-            offset = 0 if group.share is None else next(slices)
-            devices = tuple(offset * self.devices + device for device in range(first, last + 1))
-            numbers |= dict.fromkeys(group.modules, devices)
+        numbers, following = dict[str, DeviceNumbers](), self.devices
+        firsts = {next(iter(groups)) for groups in self.sharing_groups.values()}
+        for name, group in self.separate_groups.items():
+            first, last = self.group_range(name)
+            begin, count = first, last - first + 1
+            if group.share is not None and name not in firsts:
+                begin, following = following, following + count
+            numbers |= dict.fromkeys(group.modules, tuple(range(begin, begin + count)))
         return numbers
 
     def group_place(self, name: str) -> str:
         """Where a group is: `devices 0 to 3`, `50% of device 0`, or `streams of device 0`."""
-        group = self.groups[name]
-        first, last = group.devices or (0, self.devices - 1)
+        group, (first, last) = self.groups[name], self.group_range(name)
         where = f"device {first}" if first == last else f"devices {first} to {last}"
         if group.quota == "none":
             return f"streams of {where}"

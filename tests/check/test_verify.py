@@ -20,7 +20,7 @@ from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.models import merge
 from sharding.plan import ParallelPlan
-from tests.configs import HALVED, VALUES, config
+from tests.configs import ENCODERS_HALVED, HALVED, VALUES, config
 from tests.train.models import small_model
 from tests.train.test_run import launch
 
@@ -399,6 +399,11 @@ def test_all_six_degrees_above_one_equal_one_device():
     assert result["ok"], result
     assert set(result["worst"]) == {"decoder", "vision", "audio"}
     assert set(result["routers"]) == {"random", ONE_EXPERT, ONE_RANK}
+
+
+def test_slices_of_some_devices_beside_whole_devices_pass(small_config):
+    result = verify.verify_plans(small_config(parallel=ENCODERS_HALVED))
+    assert result.ok, result
 
 
 def test_the_groups_that_have_run_are_named() -> None:

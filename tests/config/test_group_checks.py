@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.config.test_load import holds_all, refused
-from tests.configs import config
+from tests.configs import ENCODERS_HALVED, config
 
 ONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}
 HALVES = {
@@ -24,6 +24,7 @@ STAGES = {
     "media": {"modules": ["vision"], "devices": [3, 3]},
 }
 PAIR = {"vision": {}, "audio": {"data": 2}}
+MIXED = ENCODERS_HALVED["groups"]
 MEDIA = HALVES["media"]
 MEDIA_QUARTER = {**MEDIA, "quota": 0.25}
 BUCKETS = {
@@ -64,6 +65,13 @@ def test_modules_without_quotas_share_the_devices_of_one_program() -> None:
     assert section.group_lines[0] == "group text: decoder on streams of devices 0 to 1"
 
 
+def test_devices_of_a_range_have_slices_beside_whole_devices() -> None:
+    section = config(**parallel(MIXED, devices=2)).parallel
+    assert section.jax_devices == 3
+    assert section.module_devices == {"decoder": (0,), "vision": (1,), "audio": (2,)}
+    assert section.group_place("sounds") == "50% of device 1"
+
+
 def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
     text = {**HALVES["text"], "quota": 0.75, "memory": 0.6}
     changes = parallel({"text": text, "media": MEDIA_QUARTER}, platform="gpu")
@@ -87,7 +95,7 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
         ),
         (
             parallel(changed(HALVES, "text", quota=0.75)),
-            ["quotas sum to 1.25; valid: quotas that sum to 1"],
+            ["quotas of the same devices, text 0.75, media 0.5, sum to 1.25; valid: quotas that"],
         ),
         (
             parallel({"text": {**HALVES["text"], "quota": 0.75}, "media": MEDIA_QUARTER}),
@@ -95,7 +103,7 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
         ),
         (
             parallel(changed(HALVES, "text", quota=None)),
-            ["text without a quota beside media; valid: a quota for each group, or for none"],
+            ["groups.media.devices: device 0 belongs to text, too", "or a quota for each"],
         ),
         (
             parallel(HALVES, platform="tpu"),
@@ -164,8 +172,23 @@ def test_slices_of_gpus_may_be_unequal_and_have_shares_of_memory() -> None:
             ["groups.text.devices: [1, 0] are no devices of 4; valid: first and last of 0 to 3"],
         ),
         (
-            parallel(changed(HALVES, "text", devices=[0, 0])),
-            ["a group has devices and a quota; valid: slices of all devices, with devices null"],
+            parallel(changed(MIXED, "images", devices=[0, 1]), devices=2),
+            ["groups.images.devices: device 0 belongs to text, too; valid: devices of images"],
+        ),
+        (
+            parallel(changed(MIXED, "sounds", devices=[0, 1]), devices=2),
+            [
+                "groups.sounds.devices: device 0 belongs to text, too; valid: devices of sounds",
+                "or a quota for each of the groups, on the same devices",
+            ],
+        ),
+        (
+            parallel(changed(MIXED, "images", quota=0.25), devices=2),
+            ["quotas of the same devices, images 0.25, sounds 0.5, sum to 0.75"],
+        ),
+        (
+            parallel(MIXED, devices=2, platform="gpu"),
+            ["slices of some GPUs alone are refused", "valid: a quota of all devices for each"],
         ),
         (
             parallel(changed(HALVES, "text", quota=1.5)),

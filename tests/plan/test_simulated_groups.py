@@ -12,7 +12,7 @@ import pytest
 
 from mllm_jax.config.configured_step import build_workload, on_platform
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.plan.groups.memory import (
     check_group_memory,
     check_groups_here,
@@ -20,12 +20,20 @@ from mllm_jax.plan.groups.memory import (
     schedule_of_groups,
     with_memory_shares,
 )
-from mllm_jax.plan.groups.simulate import simulate_configured_groups
+from mllm_jax.plan.groups.planner import GroupPlanner
+from mllm_jax.plan.groups.simulate import configured_plan, simulate_configured_groups
 from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.step.mpmd.build import build_grouped_step
 from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan, PlanError
-from tests.configs import HALVED, MEDIA_APART, STAGES_APART, VISION_APART, config
+from tests.configs import (
+    ENCODERS_HALVED,
+    HALVED,
+    MEDIA_APART,
+    STAGES_APART,
+    VISION_APART,
+    config,
+)
 
 H100 = load_hardware("h100")
 HALVES_OF_GPUS = {**HALVED, "platform": "gpu"}
@@ -130,6 +138,27 @@ def test_groups_that_do_not_fit_are_refused_before_compiling() -> None:
     assert "parallel.groups.text: " in message
     assert "on devices 0 to 1; valid: more devices, plans with fsdp" in message
     check_group_memory(settings, with_memory(8))
+
+
+def test_slices_of_a_device_share_its_memory_and_not_that_of_others() -> None:
+    settings = config(parallel=ENCODERS_HALVED, model__decoder__vocab=2**21)
+    check_group_memory(settings, with_memory(8))
+    text, *encoders = (g.memory.total / 2**30 for g in predict_group_memory(settings, H100))
+    assert text > 10 * sum(encoders)
+    message = refused(settings, with_memory(1.5 * sum(encoders)))
+    assert "parallel.groups.text: " in message
+    assert "images" not in message
+    assert "slices of a device need images" in refused(settings, with_memory(0.9 * sum(encoders)))
+
+
+def test_a_plan_of_slices_beside_whole_devices_is_written_as_it_is_read() -> None:
+    settings = config(parallel=ENCODERS_HALVED)
+    plan = configured_plan(settings)
+    assert plan is not None
+    assert plan.islands == ((0,), (1, 2))
+    written = GroupPlanner(settings, H100).configure_groups(plan)
+    assert [*written.parallel.groups.values()] == [*settings.parallel.groups.values()]
+    resolve_config(written.model_dump(mode="json"), source="written")
 
 
 def test_slices_that_do_not_fit_in_their_shares_are_refused_with_shares_that_do() -> None:

@@ -54,20 +54,23 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Groups have devices that exist, and no other group has without quotas."""
+    """Groups have devices that exist, and that no other group has but for quotas of all of them."""
     count, owners = config.parallel.devices, dict[int, str]()
+    sharing = config.parallel.sharing_groups
     for name, group in config.parallel.groups.items():
         key = f"{GROUPS}.{name}.devices"
-        first, last = group.devices or (0, count - 1)
+        first, last = config.parallel.group_range(name)
+        beside = {name, *sharing.get((first, last), {})} if group.share else {name}
         if not 0 <= first <= last < count:
             reason = f"[{first}, {last}] are no devices of {count}"
             yield ConfigProblem(key, f"{reason}; valid: first and last of 0 to {count - 1}")
             continue
-        for device in range(first, last + 1) if group.quota is None else ():
+        for device in () if group.quota == "none" else range(first, last + 1):
             owner = owners.setdefault(device, name)
-            if owner != name:
+            if owner not in beside:
                 reason = f"device {device} belongs to {owner}, too; valid: devices of {name} alone"
-                yield ConfigProblem(key, f"{reason}, or a quota for each of the groups")
+                valid = "or a quota for each of the groups, on the same devices"
+                yield ConfigProblem(key, f"{reason}, {valid}")
                 break
 
 

@@ -12,31 +12,41 @@ from mllm_jax.config.sections import ExperimentConfig
 GROUPS = "parallel.groups"
 #: How far a sum of quotas may be from one.
 EPSILON = 1e-6
+#: Why GPUs are not divided differently.
+_UNEVEN = (
+    "slices of some GPUs alone are refused, as each process under MPS is a slice of every GPU; "
+    "valid: a quota of all devices for each group, or for none"
+)
 
 
 def check_quotas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Quotas are of all groups, sum to one, and are such that the platform has."""
-    groups = config.parallel.groups
-    quotas = {name: group.share for name, group in groups.items() if group.share is not None}
+    """Quotas on the same devices sum to one, and are such that the platform has."""
+    sharing, platform = config.parallel.sharing_groups, config.parallel.platform
     yield from _check_memory_keys(config)
-    if len(config.parallel.separate_groups) < len(groups):
+    if len(config.parallel.separate_groups) < len(config.parallel.groups):
         yield from _check_streams(config)
         return
-    if not quotas:
-        return
-    without = [name for name in groups if name not in quotas]
-    if config.parallel.platform == "tpu":
+    if platform == "tpu" and sharing:
         reason = "quotas are refused, as TPUs have no slices; valid: devices of its own for each"
         yield ConfigProblem(GROUPS, f"{reason} group")
-    elif without:
-        reason = f"{', '.join(without)} without a quota beside {', '.join(quotas)}"
-        yield ConfigProblem(GROUPS, f"{reason}; valid: a quota for each group, or for none")
-    elif any(groups[name].devices is not None for name in quotas):
-        reason = "a group has devices and a quota; valid: slices of all devices, with devices null"
-        yield ConfigProblem(GROUPS, reason)
-    elif not isclose(sum(quotas.values()), 1, abs_tol=EPSILON):
-        reason = f"quotas sum to {sum(quotas.values()):g}; valid: quotas that sum to 1"
-        yield ConfigProblem(GROUPS, reason)
+        return
+    for groups in sharing.values():
+        yield from _check_shares(config, groups)
+    if platform == "gpu" and any(
+        len(groups) < len(config.parallel.groups) for groups in sharing.values()
+    ):
+        yield ConfigProblem(GROUPS, _UNEVEN)
+
+
+def _check_shares(
+    config: ExperimentConfig, groups: Mapping[str, DeviceGroupConfig]
+) -> Iterator[ConfigProblem]:
+    """Quotas of groups that share devices."""
+    quotas = {name: group.share or 0.0 for name, group in groups.items()}
+    if not isclose(sum(quotas.values()), 1, abs_tol=EPSILON):
+        listed = ", ".join(f"{name} {quota:g}" for name, quota in quotas.items())
+        reason = f"quotas of the same devices, {listed}, sum to {sum(quotas.values()):g}"
+        yield ConfigProblem(GROUPS, f"{reason}; valid: quotas that sum to 1")
     elif config.parallel.platform == "gpu":
         yield from _check_percents(quotas)
         yield from _check_memory(groups)

@@ -134,7 +134,7 @@ def with_memory_shares(config: ExperimentConfig, hardware: Hardware) -> Experime
 
     Parts are in proportion to the needs, in whole percents.
     """
-    if config.parallel.platform != "gpu" or config.parallel.slices == 1:
+    if config.parallel.platform != "gpu" or not config.parallel.sharing_groups:
         return config
     groups = predict_group_memory(config, hardware)
     if all(group.memory.total <= group.room for group in groups):
@@ -177,21 +177,34 @@ def _find_full_groups(
     config: ExperimentConfig, groups: Sequence[GroupMemory], hardware: Hardware
 ) -> Iterator[str]:
     """Problems with groups that need more than there is."""
-    needed = sum(group.memory.total for group in groups)
+    by_name = {group.name: group for group in groups}
+    sharing = [[by_name[n] for n in names] for names in config.parallel.sharing_groups.values()]
+    full = [line for together in sharing for line in _find_full_devices(together, hardware)]
+    yield from full or _find_full_rooms(groups, sharing, hardware)
+
+
+def _find_full_devices(sharing: Sequence[GroupMemory], hardware: Hardware) -> Iterator[str]:
+    """The problem of slices that need more together than their devices have."""
     room = device_room(hardware)[0]
-    sliced = config.parallel.slices > 1
-    if sliced and needed > room:
-        listed = " + ".join(f"{g.name} {format_gib(g.memory.total)}" for g in groups)
+    if sum(group.memory.total for group in sharing) > room:
+        listed = " + ".join(f"{g.name} {format_gib(g.memory.total)}" for g in sharing)
         yield (
             f"{GROUPS}: slices of a device need {listed} GiB of {format_gib(room)}; valid: devices "
             "of its own for each group, plans with fsdp, or smaller data.rows or data.budgets"
         )
-        return
+
+
+def _find_full_rooms(
+    groups: Sequence[GroupMemory], sharing: Sequence[Sequence[GroupMemory]], hardware: Hardware
+) -> Iterator[str]:
+    """Problems with groups that need more than their devices, or their parts of them, have."""
+    together = {group.name: beside for beside in sharing for group in beside}
     for group in groups:
         if group.memory.total > group.room:
             few = f"{format_gib(group.memory.total)} GiB are needed of {format_gib(group.room)}"
-            if sliced:
-                shares = ", ".join(f"{g.name} {_least_share(g, hardware):.2f}" for g in groups)
+            if group.name in together:
+                beside = together[group.name]
+                shares = ", ".join(f"{g.name} {_least_share(g, hardware):.2f}" for g in beside)
                 yield f"{GROUPS}.{group.name}.memory: {few}; valid: at least {shares}"
             else:
                 valid = "more devices, plans with fsdp, or smaller data.rows or data.budgets"

@@ -58,6 +58,7 @@ class GroupPlanner:
             devices=self.config.parallel.devices,
             quotas=quotas,
             equal=cpu,
+            mixed=cpu,
             replicas=tuple(round(1 / quota) for quota in quotas if cpu and self.measured),
             memory=self._room if self.memory is None else self.memory,
         )
@@ -156,7 +157,8 @@ class GroupPlanner:
             devices = plan.groups[0].ranks
         else:
             train = train.model_copy(update={"gradient_caching": None})
-            groups = {_group_name(group): _group_config(group) for group in plan.groups}
+            every = 0, devices - 1
+            groups = {_group_name(group): _group_config(group, every) for group in plan.groups}
         parallel = parallel.model_copy(update={"devices": devices, "groups": groups})
         schedule = type(self.config.schedule)(hardware=self.config.schedule.hardware)
         # Without stages there is no pipeline whose step could be traced.
@@ -182,7 +184,8 @@ def _group_name(group: PlannedGroup) -> str:
     return group.modules[0]
 
 
-def _group_config(group: PlannedGroup) -> DeviceGroupConfig:
-    if group.quota < 1:
-        return DeviceGroupConfig(modules=group.modules, quota=group.quota)
-    return DeviceGroupConfig(modules=group.modules, devices=group.devices)
+def _group_config(group: PlannedGroup, every: tuple[int, int]) -> DeviceGroupConfig:
+    """A group of a configuration; slices of `every` device name none."""
+    quota = group.quota if group.quota < 1 else None
+    devices = None if quota and group.devices == every else group.devices
+    return DeviceGroupConfig(modules=group.modules, devices=devices, quota=quota)

@@ -14,7 +14,7 @@ from mllm_jax.models.module import init_parameters
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.experiment import Experiment
 from sharding.plan import ParallelPlan
-from tests.configs import MEDIA_APART, STAGES_APART, VISION_APART
+from tests.configs import ENCODERS_HALVED, MEDIA_APART, STAGES_APART, VISION_APART
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,12 @@ def expected(experiment: Experiment, params: Any) -> tuple[dict[str, Any], list[
 
 
 @pytest.mark.parametrize(
-    "parallel", [MEDIA_APART, pytest.param(VISION_APART, marks=pytest.mark.slow)]
+    "parallel",
+    [
+        MEDIA_APART,
+        pytest.param(VISION_APART, marks=pytest.mark.slow),
+        pytest.param(ENCODERS_HALVED, marks=pytest.mark.slow),
+    ],
 )
 def test_held_out_samples_have_the_same_losses_and_answers(
     small_config: Callable[..., ExperimentConfig],
