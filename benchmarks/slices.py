@@ -174,8 +174,8 @@ class TimedSize:
         seconds = {name: predicted(self.variants[name]) for name in self._pairings}
         most = (1 + SLOWER) * min(seconds.values())
         slow = {name for name, each in seconds.items() if each > most}
-        kept = {name: config for name, config in self.variants.items() if name not in slow}
-        return replace(self, variants=kept)
+        variants = {name: config for name, config in self.variants.items() if name not in slow}
+        return replace(self, variants=variants)
 
     @property
     def _pairings(self) -> list[str]:

@@ -60,14 +60,14 @@ def _check_devices(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     for name, group in config.parallel.groups.items():
         key = f"{GROUPS}.{name}.devices"
         first, last = config.parallel.group_range(name)
-        beside = {name, *sharing.get((first, last), {})} if group.share else {name}
+        neighbours = {name, *sharing.get((first, last), {})} if group.share else {name}
         if not 0 <= first <= last < count:
             reason = f"[{first}, {last}] are no devices of {count}"
             yield ConfigProblem(key, f"{reason}; valid: first and last of 0 to {count - 1}")
             continue
         for device in () if group.quota == "none" else range(first, last + 1):
             owner = owners.setdefault(device, name)
-            if owner not in beside:
+            if owner not in neighbours:
                 reason = f"device {device} belongs to {owner}, too; valid: devices of {name} alone"
                 valid = "or a quota for each of the groups, on the same devices"
                 yield ConfigProblem(key, f"{reason}, {valid}")

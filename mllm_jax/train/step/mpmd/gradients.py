@@ -106,7 +106,7 @@ class MpmdGradients:
         ]
         self._parameters: TreeChange | None = None
 
-    def prepare_runs(self, mesh: Mesh, batch: Batch) -> Callable[[StepParameters, Batch], StepRun]:
+    def prepare_runs(self, mesh: Mesh, batch: Batch) -> Callable[[StepParameters, Batch], MpmdRun]:
         """What begins a step.
 
         Args:
@@ -151,7 +151,7 @@ class MpmdGradients:
         return StepParameters(*select(program.modules_of(0)), heads, remote)
 
 
-class StepRun(ABC):
+class MpmdRun(ABC):
     """One step: what its tasks have left for others.
 
     Args:
@@ -257,7 +257,7 @@ class StepRun(ABC):
         return self._tasks.sums_of(bucket) in self._tasks.sums
 
 
-class _FusedRun(StepRun):
+class _FusedRun(MpmdRun):
     """A step whose losses are those of microbatches."""
 
     def __init__(
@@ -285,7 +285,7 @@ class _FusedRun(StepRun):
         self.send_back({(bucket, number): x for bucket, x in gradients.items()}, heads)
 
 
-class _WaitingRun(StepRun):
+class _WaitingRun(MpmdRun):
     """A step whose losses wait for all forwards."""
 
     def __init__(

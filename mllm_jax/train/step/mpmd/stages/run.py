@@ -15,9 +15,9 @@ from mllm_jax.train.step.mpmd.backbone import BackboneArguments, BackboneTasks, 
 from mllm_jax.train.step.mpmd.compile import compile_on
 from mllm_jax.train.step.mpmd.gradients import (
     MpmdGradients,
+    MpmdRun,
     StepGradients,
     StepParameters,
-    StepRun,
 )
 from mllm_jax.train.step.mpmd.stages.split import StageSplit
 from mllm_jax.train.step.mpmd.stages.sums import StageSums
@@ -32,7 +32,7 @@ from sharding.in_order import shard_map
 class StagedGradients(MpmdGradients):
     """Loss and gradients for batches of one shape, of a backbone with stages."""
 
-    def prepare_runs(self, mesh: Mesh, batch: Batch) -> Callable[[StepParameters, Batch], StepRun]:
+    def prepare_runs(self, mesh: Mesh, batch: Batch) -> Callable[[StepParameters, Batch], MpmdRun]:
         """See `MpmdGradients.prepare_runs`."""
         self._mesh, self.split = mesh, StageSplit(self.program, mesh)
         split, program = self.split, self.split.program
@@ -76,7 +76,7 @@ class StagedGradients(MpmdGradients):
         return compile_on(self._mesh, mapped, sums.specs, donated=(0,))
 
 
-class _StagedRun(StepRun):
+class _StagedRun(MpmdRun):
     """A step whose losses are those of microbatches.
 
     Args:
