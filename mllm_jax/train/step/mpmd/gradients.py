@@ -31,9 +31,9 @@ from mllm_jax.train.step.mpmd.state import TreeChange
 from mllm_jax.train.step.mpmd.sums import GradientSums, OtherSums, SummedGradients, Total
 from mllm_jax.train.step.mpmd.transfer import place_values, transfer_arrays
 from mllm_jax.train.step.mpmd.waiting import DecodedOutputs, WaitingBackbone
-from scheduling.schedules.modules.schedule import L
+from scheduling.schedules.modules.schedule import L, ProgramTasks
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 from sharding.mesh import named_shardings
 
 
@@ -124,8 +124,8 @@ class MpmdGradients:
             self._parameters = TreeChange(self._split_parameters, params)
         run = self._start_run(self._parameters(jax.tree.leaves(params)), batch)
         for row in self.schedule.ticks:
-            for fused in filter(None, row):
-                run.start(fused)
+            for tasks in filter(None, row):
+                run.start(tasks)
         return run.results()
 
     def sums_of(self, module: str) -> str:
@@ -187,18 +187,18 @@ class MpmdRun(ABC):
         self._outputs: dict[tuple[str, int], jax.Array] = {}
         self._gradients: dict[tuple[str, int], jax.Array] = {}
 
-    def start(self, fused: FusedTask) -> None:
+    def start(self, tasks: ProgramTasks) -> None:
         """Start the program of what runs as one."""
-        task = fused[0]
+        task = tasks[0]
         if task.module not in self._encoders:
-            self.start_backbone(fused)
+            self.start_backbone(tasks)
         elif task.kind is F:
             self._encode(task)
         else:
             self._differentiate_encoder(task)
 
     @abstractmethod
-    def start_backbone(self, fused: FusedTask) -> None:
+    def start_backbone(self, tasks: ProgramTasks) -> None:
         """Start a program of the backbone."""
 
     def results(self) -> StepGradients:
@@ -270,14 +270,14 @@ class _FusedRun(MpmdRun):
         super().__init__(tasks, backbone, params, batch)
         self._backbone = backbone
 
-    def start_backbone(self, fused: FusedTask) -> None:
+    def start_backbone(self, tasks: ProgramTasks) -> None:
         """Forward, losses and backward of a microbatch."""
-        name, number = fused[-1].module, fused[-1].microbatch
+        name, number = tasks[-1].module, tasks[-1].microbatch
         outputs = {bucket: self._outputs.pop((bucket, number)) for bucket in self._encoders}
         of_step = self._totals[name], self._losses
         arguments = self._arguments, self._tasks.numbers[0][number], outputs, *of_step
         heads: Params | None = None
-        if fused[-1] in self._tasks.last_backwards:
+        if tasks[-1] in self._tasks.last_backwards:
             self._summed[name], self._losses, gradients = self._backbone.run_last(*arguments)
             heads = self._losses.heads
         else:
@@ -300,9 +300,9 @@ class _WaitingRun(MpmdRun):
         #: What the backbone has made, then the gradients of that, by microbatch.
         self._decoded: dict[int, Decoded] = {}
 
-    def start_backbone(self, fused: FusedTask) -> None:
+    def start_backbone(self, tasks: ProgramTasks) -> None:
         """Forward or backward of a microbatch, or the losses."""
-        (task,) = fused
+        (task,) = tasks
         if task.kind is L:
             self._run_losses()
         elif task.kind is F:

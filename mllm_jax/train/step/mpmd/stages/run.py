@@ -24,8 +24,9 @@ from mllm_jax.train.step.mpmd.stages.sums import StageSums
 from mllm_jax.train.step.mpmd.stages.tasks import HIDDEN, EarlierStage, LastStage
 from mllm_jax.train.step.mpmd.sums import OtherSums, SummedGradients, Total
 from mllm_jax.train.step.mpmd.transfer import place_values, transfer_arrays
+from scheduling.schedules.modules.schedule import ProgramTasks
 from scheduling.schedules.task_kinds import F
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Task
 from sharding.in_order import shard_map
 
 
@@ -104,15 +105,15 @@ class _StagedRun(MpmdRun):
         self._hidden: dict[tuple[int, int], jax.Array] = {}
         self._by_hidden: dict[tuple[int, int], jax.Array] = {}
 
-    def start_backbone(self, fused: FusedTask) -> None:
+    def start_backbone(self, tasks: ProgramTasks) -> None:
         """Forward or backward of a microbatch on a stage; on the last one both, with the losses."""
-        stage = self._program.stage_names.index(fused[-1].module)
+        stage = self._program.stage_names.index(tasks[-1].module)
         if stage == self._staged.split.last:
-            self._run_last_stage(fused[-1])
-        elif fused[-1].kind is F:
-            self._run_forward(stage, fused[-1])
+            self._run_last_stage(tasks[-1])
+        elif tasks[-1].kind is F:
+            self._run_forward(stage, tasks[-1])
         else:
-            self._run_backward(stage, fused[-1])
+            self._run_backward(stage, tasks[-1])
 
     def results(self) -> StepGradients:
         """Sums over microbatches."""
